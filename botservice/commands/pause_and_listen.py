@@ -1,10 +1,13 @@
-"""/pause, /resume and /listen: owners take over a conversation or give it back, and let the bot speak unasked."""
+"""/pause, /resume and /listen: people in charge take over a conversation, give it back, let the bot speak unasked."""
 
+import asyncio
+import logging
 from typing import Final
 
 from botservice.commands.command import Command
 from botservice.conversation.metadata_changes import with_key
 from botservice.conversation.pausing import Pause, read_duration, set_pause
+from botservice.core.errors import DeliveryError
 from botservice.core.formatted_text import FormattedText
 from botservice.core.personas import PAUSE
 from botservice.people.access_queries import set_listening
@@ -13,10 +16,34 @@ from botservice.people.names import chat_name, is_direct_topic
 from botservice.texts.formatted import below
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
+logger = logging.getLogger(__name__)
+
+_ASK_SECONDS: Final = 5.0  # the conversation waits meanwhile
+
+
+async def _refuse(request: CommandRequest) -> CommandAnswer | None:
+    """Return the answer to a person who is in charge of nothing here; None to owners, and to the administrators.
+
+    The platform is asked each time: an administrator of yesterday may be none today.
+    """
+    if request.role is AccessRole.OWNER:
+        return None
+    try:
+        async with asyncio.timeout(_ASK_SECONDS):
+            is_administrator = await request.is_administrator()
+    except (DeliveryError, TimeoutError) as error:
+        reason = str(error) or type(error).__name__
+        logger.warning("command.administrator_unknown", extra={"context": request.context.id, "reason": reason})
+        return CommandAnswer(request.say("access.not_checked"))
+    if is_administrator:
+        return None
+    is_nobody = is_administrator is None  # the platform knows no administrators here
+    return CommandAnswer(request.say("access.for_owners" if is_nobody else "access.for_administrators"))
+
 
 async def _pause(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    if refusal := await _refuse(request):
+        return refusal
     lasts = read_duration(request.call.arguments)
     if request.call.arguments.strip() and lasts is None:
         return CommandAnswer(request.say("pause.how"))
@@ -28,8 +55,8 @@ async def _pause(request: CommandRequest) -> CommandAnswer:
 
 
 async def _resume(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    if refusal := await _refuse(request):
+        return refusal
     pause = Pause.of(request.context.metadata)
     if pause is None or not pause.holds(request.now):
         return CommandAnswer(request.say("resume.nothing"))
@@ -51,8 +78,8 @@ _SWITCHES: Final = {"on": True, "off": False}
 
 
 async def _listen(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    if refusal := await _refuse(request):
+        return refusal
     context, gate = request.context, request.gate
     if request.message.is_private or is_direct_topic(context.context_keys):
         return CommandAnswer(request.say("listen.in_groups"))

@@ -446,8 +446,8 @@ class Settings(ModelSettings):
     observer_model: str | None = None
     """The model that writes them, on the same server. Default: the agent's"""
     group_answers: Annotated[GroupAnswers, BeforeValidator(str.lower)] = GroupAnswers.MENTIONED
-    """When the bot answers in groups: mentioned, or listening (a model decides, too). Owners change it for a group with
-    /listen. See docs/guides/listening.md
+    """When the bot answers in groups: mentioned, or listening (a model decides, too). Owners and administrators
+    change it for a group with /listen. See docs/guides/listening.md
     """
     gate_model: str | None = None
     """The model that decides, on the same server. Default: the agent's"""

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
+async def _nobody_is() -> None:
+    """Return that nobody is in charge of a chat."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
     """A command with everything that its handler may need.
@@ -41,6 +45,7 @@ class CommandRequest:
         zone: The time zone of the person; None if it is unknown.
         gate: Decides when to speak in groups unasked; None without a model.
         unheard: The key of the text that says what the platform does not pass on of groups; empty if it does.
+        is_administrator: Asks the platform whether the person is in charge of this chat, as `Transport` does.
     """
 
     call: CommandCall
@@ -59,6 +64,7 @@ class CommandRequest:
     zone: tzinfo | None = None
     gate: "ListeningGate | None" = None
     unheard: str = ""
+    is_administrator: Callable[[], Awaitable[bool | None]] = _nobody_is
 
     def has_tool(self, name: str) -> bool:
         """Check whether the agent has a tool of its own."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botservice.core.capabilities import Capabilities
-from botservice.core.messages import InboundMessage, Message, ToolCall
+from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
 
 if TYPE_CHECKING:
@@ -153,6 +153,18 @@ class Transport(ABC):
     async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:  # noqa: ARG002 - others need it
         """Make a place for a new conversation, and return whether it is there."""
         return False
+
+    async def is_administrator(
+        self,
+        context_keys: Mapping[str, str],  # noqa: ARG002 - others need it
+        author: Author | None,  # noqa: ARG002 - others need it
+    ) -> bool | None:
+        """Return whether a person is in charge of a chat now, as the platform says; None where nobody is.
+
+        Raises:
+            DeliveryError: the platform does not say so for now.
+        """
+        return None
 
     def was_spoken(self, events: Sequence[StoredEvent]) -> bool:  # noqa: ARG002 - others need it
         """Return whether the question was spoken; then the `spoken` of an answer is shown."""

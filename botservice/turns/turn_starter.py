@@ -218,6 +218,7 @@ class TurnStarter:
             zone=known_zone(zone),
             gate=options.gate,
             unheard=transport.unheard,
+            is_administrator=partial(transport.is_administrator, context.context_keys, author),
         )
         try:
             answer = await self._commands.answer(request)

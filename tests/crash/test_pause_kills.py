@@ -9,6 +9,8 @@ import pytest
 from crash.served import WarmBot
 from crash.watching import rows
 from standins.bot_api import BotApi
+from standins.bot_api.chats import Person
+from standins.bot_api.faults import Hang
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
@@ -134,3 +136,36 @@ def test_replicas_that_are_killed_answer_nothing_of_a_pause_and_tell_of_it_once(
     assert answers == [(1,)] * len(CHATS)
     listened = "SELECT count(*) FROM deliveries d JOIN turns t ON t.id = d.turn_id WHERE t.outcome = 'listened'"
     assert rows(postgres_url, listened) == [(len(CHATS),)], "each is told once"
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("held", ["getChatAdministrators", "sendMessage"])
+@pytest.mark.parametrize("is_demoted", [False, True])
+def test_a_kill_at_a_pause_by_an_administrator_leaves_all_of_it_or_nothing(
+    tmp_path: Path, storage_url: str, held: str, is_demoted: bool
+) -> None:
+    """What was confirmed by nobody yet is asked of Telegram again; what is stored is confirmed, and stays."""
+    group, ben, eve = -1001000000001, Person(43, "Ben"), Person(44, "Eve")
+    paused, refused = in_language("pause.done", "en"), in_language("access.for_administrators", "en")
+    with BotApi.running() as api, WarmBot(tmp_path, **_wires(api, storage_url)) as bot:
+        api.add_group(group, members=(ben, eve))
+        api.promote(group, ben)
+        bot.start()
+        order = api.order(Hang(), held, times=None)
+        api.person_says("/pause", chat_id=group, user=ben)
+        api.wait_until(lambda: order.used > 0, timeout=60, what="the call")
+        bot.kill()
+        order.cancel()
+        api.promote(group, ben, "member" if is_demoted else "administrator")
+        bot.start()
+        is_paused = held == "sendMessage" or not is_demoted
+        expected = paused if is_paused else refused
+        api.wait_until(lambda: api.visible_texts(group) == [expected], timeout=60, what="the answer to the command")
+        api.person_says(f"@{api.username} hello", chat_id=group, user=eve)
+        api.person_says("/reminders", chat_id=group, user=eve)
+        api.wait_until(lambda: len(api.visible_texts(group)) == (2 if is_paused else 3), timeout=60, what="answers")
+        bot.kill()
+
+
+def _wires(api: BotApi, database_url: str) -> dict[str, str]:
+    return {"DATABASE_URL": database_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}

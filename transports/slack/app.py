@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute, Route
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
-from botservice.core.errors import BotServiceError
-from botservice.core.messages import InboundMessage, Message
+from botservice.core.errors import BotServiceError, DeliveryError
+from botservice.core.messages import Author, InboundMessage, Message
 from botservice.storage.database import Storage
 from botservice.turns.call_queries import is_awaiting_approval
 from botservice.turns.inbox import Inbox
@@ -23,7 +23,7 @@ from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
 from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
-from transports.slack.client import SlackClient, SlackFailure, translate
+from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error, translate
 from transports.slack.formatting import Pings
 from transports.slack.home import Home, HomeSection, Suggestions, ToolNames
 from transports.slack.inbound_events import COMMAND_PREFIX
@@ -122,6 +122,7 @@ class SlackTransport(ConnectedTransport):
         self._pings = manners.pings
         self.unheard = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
         people, views = SlackPeople(self._client), Views(self._client)
+        self._people = people
         refusals = SlackRefusals(lambda: self._storage)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
@@ -206,6 +207,20 @@ class SlackTransport(ConnectedTransport):
     def is_shared(self, context_keys: Mapping[str, str]) -> bool:
         """Return whether a conversation is a channel's, or a thread's there."""
         return not context_keys.get("channel_id", "").startswith("D")
+
+    async def is_administrator(self, context_keys: Mapping[str, str], author: Author | None) -> bool | None:
+        """Return whether a person is an owner or an admin of the workspace of a channel."""
+        if not self.is_shared(context_keys):
+            return None
+        team_id, _, user_id = (author.id if author is not None and author.id else "").partition(":")
+        if not user_id or team_id != context_keys.get("team_id"):
+            return False
+        try:
+            return await self._people.is_administrator(await self._workspaces.find(team_id), user_id)
+        except SlackFailure as failure:
+            raise as_delivery_error(failure) from failure
+        except NotInstalled as error:
+            raise DeliveryError(str(error)) from error
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

@@ -244,6 +244,19 @@ class SlackPeople:
         self._known[key] = person, time.monotonic() + fresh
         return person
 
+    async def is_administrator(self, workspace: Workspace, user_id: str) -> bool:
+        """Return whether a person is an owner or an admin of a workspace now; people of another one are neither.
+
+        Raises:
+            SlackFailure: Slack does not say so.
+        """
+        user = field(await self._client.ask(workspace.token, "users.info", user=user_id), "user")
+        # A channel that is shared brings people of other workspaces, with what they are there.
+        teams = [field(user, "team_id"), *items_of(user, "enterprise_user", "teams")]
+        rights = ("is_admin", "is_owner", "is_primary_owner")
+        is_here = workspace.team_id in teams and field(user, "is_stranger") is not True
+        return is_here and any(field(user, each) is True for each in rights)
+
 
 async def find_in_time(workspaces: Workspaces, people: SlackPeople, team_id: str, user_id: str) -> Person:
     """Return a person while Slack waits for an answer; by the id alone where Slack takes its time."""

@@ -12,8 +12,8 @@ from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
 from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError
-from botservice.core.messages import InboundMessage, Message
-from botservice.people.names import is_guest
+from botservice.core.messages import Author, InboundMessage, Message
+from botservice.people.names import is_direct_topic, is_guest
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.connected_transport import ConnectedTransport, FailedCall
@@ -22,9 +22,16 @@ from transports.common.pacing import Pace
 from transports.telegram.button_presses import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
-from transports.telegram.failures import reason_of
+from transports.telegram.failures import as_delivery_error, reason_of
 from transports.telegram.guests import Guests, plan_guest
-from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
+from transports.telegram.inbound_events import (
+    BotIdentity,
+    allowed_updates,
+    asked_as_guest,
+    field,
+    identified,
+    was_spoken,
+)
 from transports.telegram.intake import TelegramIntake
 from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
 from transports.telegram.planning import plan_answer
@@ -36,6 +43,8 @@ from transports.telegram.sending import TelegramSender, Topics
 from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling
 
 logger = logging.getLogger(__name__)
+
+_ADMINISTRATORS: Final = ("creator", "administrator")  # Source: core.telegram.org/bots/api#chatmember
 
 CAPABILITIES: Final = Capabilities(
     label="Telegram",
@@ -159,6 +168,23 @@ class TelegramTransport(ConnectedTransport):
         if is_guest(context_keys):
             return await self._guests.send(context_keys, delivery)
         return await self._sender.send(context_keys, delivery)
+
+    async def is_administrator(self, context_keys: Mapping[str, str], author: Author | None) -> bool | None:
+        """Return whether Telegram names a person among the administrators of a group.
+
+        Only administrators write in the name of the group itself; channels, also a linked one, are none of it.
+        """
+        chat_id = context_keys.get("chat_id", "")
+        if not self.is_shared(context_keys) or is_direct_topic(context_keys):
+            return None
+        if author is None or author.id == chat_id:
+            return author is not None
+        try:
+            found = await self._client.call("getChatAdministrators", chat_id=chat_id)
+        except TelegramError as error:
+            raise as_delivery_error(error) from error
+        named = [each for each in found if field(each, "status") in _ADMINISTRATORS] if isinstance(found, list) else []
+        return author.id in {str(field(field(each, "user"), "id")) for each in named}
 
     async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:
         """Return whether a new topic is there to go on in, where a chat has topics."""

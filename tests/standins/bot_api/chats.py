@@ -109,6 +109,7 @@ class Chat:
     migrated_to: int | None = None
     topics: dict[int, str] = field(default_factory=dict)
     members: dict[int, Person] = field(default_factory=dict)
+    administrators: dict[int, tuple[str, bool]] = field(default_factory=dict)  # their status, and if they are anonymous
     messages: dict[int, Message] = field(default_factory=dict)
     draft: Draft | None = None
     version: int = 0
@@ -168,20 +169,29 @@ class World:
         Raises:
             ApiError: the bot may not.
         """
-        chat = self.named(call.chat_id)
-        if chat.migrated_to is not None:
-            parameters = {"migrate_to_chat_id": chat.migrated_to}
-            raise ApiError(400, "Bad Request: group chat was upgraded to a supergroup chat", parameters)
+        chat = self.readable(call)
         if chat.deactivated:
             raise forbidden("user is deactivated")
         if chat.blocked:
             raise forbidden("bot was blocked by the user")
-        if chat.bot_status == "kicked":
+        if not chat.can_write:
+            raise bad_request("not enough rights to send text messages to the chat")
+        return chat
+
+    def readable(self, call: Call) -> Chat:
+        """Return the chat that a call asks about.
+
+        Raises:
+            ApiError: the bot is not in it.
+        """
+        chat = self.named(call.chat_id)
+        if chat.migrated_to is not None:
+            parameters = {"migrate_to_chat_id": chat.migrated_to}
+            raise ApiError(400, "Bad Request: group chat was upgraded to a supergroup chat", parameters)
+        if not chat.is_private and chat.bot_status == "kicked":
             raise forbidden(f"bot was kicked from the {chat.type} chat")
         if chat.bot_status == "left":
             raise forbidden(f"bot is not a member of the {chat.type} chat")
-        if not chat.can_write:
-            raise bad_request("not enough rights to send text messages to the chat")
         return chat
 
     def direct_topic(self, chat: Chat, call: Call) -> dict[str, Any]:

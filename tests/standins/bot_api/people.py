@@ -69,6 +69,15 @@ class People(Served):
             chat.members = {member.id: member for member in members}
             return self.world.add_chat(chat)
 
+    def promote(self, chat_id: int, user: Who, status: str = "administrator", *, is_anonymous: bool = False) -> None:
+        """Make a member of a group an administrator, or its "creator"; as a "member", nothing of it is left."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            person = self._member(chat, user)
+            chat.administrators.pop(person.id, None)
+            if status != "member":
+                chat.administrators[person.id] = status, is_anonymous
+
     def add_topic(self, chat_id: int, name: str = "Topic") -> int:
         """Open a topic and return its message_thread_id."""
         with self.condition:
@@ -105,6 +114,19 @@ class People(Served):
             content["quote"] = {"text": quote, "position": 0, "is_manual": True}
         where: dict[str, Any] = {"thread_id": thread_id, "reply_to": reply_to, "topic_of": topic_of}
         return self.person_sends(content, chat_id=chat_id, user=user, **where)
+
+    def chat_says(self, text: str, *, chat_id: int, sender: dict[str, Any] | None = None, **how: Any) -> Said:
+        """Let somebody write in the name of a channel; by default an administrator in that of the group itself.
+
+        Source: core.telegram.org/bots/api#message, `sender_chat`: for older clients, `from` is a bot of Telegram's own.
+        """
+        with self.condition:
+            itself = self._chat(chat_id).as_wire()
+        bot = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+        if sender is not None and sender["id"] != itself["id"]:
+            bot = {"id": 136817688, "is_bot": True, "first_name": "Channel", "username": "Channel_Bot"}
+        said = {"from": bot, "sender_chat": sender or itself, **how.pop("extra", {})}
+        return self.person_says(text, chat_id=chat_id, extra=said, **how)
 
     def person_sends(
         self,
@@ -299,6 +321,7 @@ class People(Served):
         with self.condition:
             old = self._chat(chat_id)
             new = self.world.add_chat(Chat(new_chat_id, "supergroup", old.title, members=dict(old.members)))
+            new.administrators = dict(old.administrators)
             someone = next(iter(old.members.values()), Person(1001)).as_user()
             leaving = self.world.show(old, someone, {"migrate_to_chat_id": new_chat_id})
             coming = self.world.show(new, someone, {"migrate_from_chat_id": chat_id})

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from standins.bot_api.calls import Call, bad_request, word_set
+from standins.bot_api.chats import Chat, Person
 from standins.bot_api.methods import Bench, Described, method
 
 SCOPES = word_set(
@@ -119,21 +120,38 @@ def get_chat(bench: Bench, call: Call) -> dict[str, Any]:
 
 @method("getChatMember")
 def get_chat_member(bench: Bench, call: Call) -> dict[str, Any]:
-    chat = bench.world.named(call.chat_id)
+    chat = bench.world.readable(call)
     user_id = call.integer("user_id")
     if user_id == bench.world.bot["id"]:
-        return {"status": "member" if chat.bot_status == "administrator" else chat.bot_status, "user": bench.world.bot}
+        return {"status": chat.bot_status, "user": bench.world.bot}
     person = chat.members.get(user_id) or (chat.person if chat.person and chat.person.id == user_id else None)
     if person is None:
         raise bad_request("user not found" if user_id not in bench.world.people else "PARTICIPANT_ID_INVALID")
-    return {"status": "member", "user": person.as_user()}
+    # Of others, it is only promised to an administrator. Source: core.telegram.org/bots/api#getchatmember
+    if not chat.is_private and chat.bot_status != "administrator":
+        raise bad_request("CHAT_ADMIN_REQUIRED")
+    return _member(chat, person)
 
 
 @method("getChatAdministrators")
 def get_chat_administrators(bench: Bench, call: Call) -> list[dict[str, Any]]:
-    if bench.world.named(call.chat_id).is_private:
+    """Return the administrators that the bot sees: only one of them sees those who are anonymous."""
+    chat = bench.world.readable(call)
+    if chat.is_private:
         raise bad_request("there are no administrators in the private chat")
-    return []
+    sees_all = chat.bot_status == "administrator"
+    shown = [each for each, (_, is_anonymous) in chat.administrators.items() if sees_all or not is_anonymous]
+    return [_member(chat, bench.world.people[each]) for each in shown]
+
+
+def _member(chat: Chat, person: Person) -> dict[str, Any]:
+    """Return what somebody is in a chat. Source: core.telegram.org/bots/api#chatmember."""
+    status, is_anonymous = chat.administrators.get(person.id, ("member", False))
+    found = {"status": status, "user": person.as_user()}
+    if status == "member":
+        return found
+    rights = ("can_manage_chat", "can_delete_messages", "can_invite_users") if status == "administrator" else ()
+    return found | {"is_anonymous": is_anonymous} | dict.fromkeys(rights, True)
 
 
 @method("getChatMemberCount")

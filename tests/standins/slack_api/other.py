@@ -19,7 +19,7 @@ def users_info(world: World, params: Params) -> dict[str, Any]:
     user = world.users.get(str(params.get("user")))
     if user is None:
         raise SlackError("user_not_found")
-    return {"user": user}
+    return {"user": {"team_id": TEAM, "is_admin": False, "is_owner": False, "is_primary_owner": False, **user}}
 
 
 @method("conversations.open", "users", scope="im:write")

@@ -53,7 +53,7 @@ async def test_listen_says_that_privacy_mode_keeps_messages_from_it(api: BotApi,
         say("Ben", "Which floor is it?")
         say("Ben", "/listen off")
         await api.until(lambda: len(api.visible_texts(GROUP)) == 2)
-        assert "Only an owner" in api.visible_texts(GROUP)[1]
+        assert "Only an administrator" in api.visible_texts(GROUP)[1]
     assert await decisions(sqlite_storage) == []
 
 
