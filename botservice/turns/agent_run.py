@@ -22,9 +22,9 @@ from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_loop import is_model_failure, is_used_up
 from botservice.turns.model_calls import Interruption, WorkCut
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import Live
+from botservice.turns.transport import DeliveryPlan, Live
 from botservice.turns.turn import Delivery, Turn, tell_end
-from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
+from botservice.turns.turn_work import TurnWork, no_deliveries
 
 T = TypeVar("T")
 _PARAGRAPH = "\n\n"

@@ -17,6 +17,8 @@ from botservice.core.visible_text import shown_beginning, visible
 from botservice.texts import in_language
 from botservice.texts.formatted import below, code, quoted, say, time
 from botservice.turns.decisions import ALLOW, DENY, say_order
+from botservice.turns.grant_queries import is_named
+from botservice.turns.waiting_calls import WaitingCall
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
@@ -41,31 +43,19 @@ _LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that a person is asked about.
+    """A call that a person is asked about, with what is shown of it.
 
     Attributes:
-        number: What people call it by.
-        is_nameable: Whether the person who asks can be told apart from others, so that it can be allowed for always.
-        decided_by: Who decided, where that was another person.
+        decided_by: The name of the person who decided.
     """
 
-    number: int
-    tool: str
+    call: WaitingCall
     arguments: Mapping[str, Any]
-    status: PendingStatus
-    author: Author | None
-    expires_at: datetime
-    is_nameable: bool = True
     decided_by: str | None = None
 
 
-def group(count: int) -> list[range]:
-    """Return which of so many calls are asked about in one message: each alone, or all together beyond a few."""
-    return [range(each, each + 1) for each in range(count)] if count <= MOST_MESSAGES else [range(count)]
-
-
 def show_question(
-    calls: Sequence[ApprovalRequest],
+    requests: Sequence[ApprovalRequest],
     language: str | None,
     now: datetime,
     *,
@@ -78,55 +68,57 @@ def show_question(
         has_buttons: Whether the platform shows buttons; without them, the message says what to write.
         zone: The time zone of the person who asked; None if it is unknown.
     """
-    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
-    until = time(calls[0].expires_at, language, now=now, zone=zone)
+    open_ones = [each for each in requests if each.call.is_waiting]
+    expires_at = requests[0].call.expires_at
+    until = time(expires_at, language, now=now, zone=zone)
     key = "approval.how" if has_buttons else "approval.how_written"
-    how = say(key, language, number=open_ones[0].number, until=until) if open_ones else None
-    text = _one(calls[0], language, how) if len(calls) == 1 else _many(calls, language, how)
-    buttons = _buttons(open_ones, language) if open_ones else ()
+    how = say(key, language, number=open_ones[0].call.id, until=until) if open_ones else None
+    text = _one(requests[0], language, how) if len(requests) == 1 else _many(requests, language, how)
+    buttons = _buttons([each.call for each in open_ones], language) if open_ones else ()
     if len(open_ones) > 1 and not _is_shown_whole(open_ones):
         buttons = buttons[1:]  # what nobody has read whole is allowed one by one
-    moments = (Moment(until.text, calls[0].expires_at),) if open_ones else ()
+    moments = (Moment(until.text, expires_at),) if open_ones else ()
     said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language, moments=moments)
     return replace(said, formatted=text)
 
 
-def _one(call: ApprovalRequest, language: str | None, how: FormattedText | None) -> FormattedText:
+def _one(request: ApprovalRequest, language: str | None, how: FormattedText | None) -> FormattedText:
+    call, who = request.call, _name(request.call.author, language)
     key = _DECIDED.get(call.status, "approval.ask")
-    shown, _ = readable(call.arguments)
-    is_cut = shown != readable(call.arguments, is_short=False)[0]
+    shown, _ = readable(request.arguments)
+    is_cut = shown != readable(request.arguments, is_short=False)[0]
     if len(shown) > _ROOM:
         shown, is_cut = f"{shown_beginning(shown, _ROOM)}… ({len(shown)})", True
-    parts = [say(key, language, tool=code(call.tool), who=_name(call.author, language))]
+    parts = [say(key, language, tool=code(call.tool), who=who)]
     if shown:
         parts.append(_code_block(shown))
-    if call.decided_by is not None:
-        parts.append(say("approval.by", language, name=_quoted_name(call.decided_by)))
+    if request.decided_by is not None and request.decided_by != (call.author and call.author.name):
+        parts.append(say("approval.by", language, name=_quoted_name(request.decided_by)))
     if is_cut:
-        parts.append(say("approval.cut", language, number=call.number))
-    if has_masked(call.arguments):
+        parts.append(say("approval.cut", language, number=call.id))
+    if has_masked(request.arguments):
         parts.append(say("approval.masked", language))
     return below(*parts, how, is_close=True)
 
 
-def _many(calls: Sequence[ApprovalRequest], language: str | None, how: FormattedText | None) -> FormattedText:
-    who = _name(calls[0].author, language)
-    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
-    room = _room(calls)
+def _many(requests: Sequence[ApprovalRequest], language: str | None, how: FormattedText | None) -> FormattedText:
+    first = requests[0].call
+    room = _room(requests)
     lines, is_whole = [], True
-    for each in calls[:MOST_LISTED]:
+    for each in requests[:MOST_LISTED]:
         arguments, is_all = in_one_line(each.arguments, room)
-        label = _LABELS.get(each.status)
+        label = _LABELS.get(each.call.status)
         state = "" if label is None else f" — {in_language(label, language)}"
-        lines.append(f"{each.number}: {visible(each.tool, is_code=True)}({arguments}){state}")
+        lines.append(f"{each.call.id}: {visible(each.call.tool, is_code=True)}({arguments}){state}")
         is_whole = is_whole and is_all
-    key = "approval.ask_many" if open_ones else "approval.decided_many"
-    parts = [say(key, language, count=len(calls), who=who), _code_block("\n".join(lines))]
-    if len(calls) > MOST_LISTED:
-        parts.append(say("approval.more", language, count=len(calls) - MOST_LISTED))
+    key = "approval.decided_many" if how is None else "approval.ask_many"
+    said = say(key, language, count=len(requests), who=_name(first.author, language))
+    parts = [said, _code_block("\n".join(lines))]
+    if len(requests) > MOST_LISTED:
+        parts.append(say("approval.more", language, count=len(requests) - MOST_LISTED))
     elif not is_whole:
-        parts.append(say("approval.cut", language, number=calls[0].number))
-    if any(has_masked(each.arguments) for each in calls):
+        parts.append(say("approval.cut", language, number=first.id))
+    if any(has_masked(each.arguments) for each in requests):
         parts.append(say("approval.masked", language))
     return below(*parts, how, is_close=True)
 
@@ -135,17 +127,18 @@ def _code_block(shown: str) -> FormattedText:
     return FormattedText((CodeBlock(shown),))
 
 
-def _room(calls: Sequence[ApprovalRequest]) -> int:
-    listed = min(len(calls), MOST_LISTED)
+def _room(requests: Sequence[ApprovalRequest]) -> int:
+    listed = min(len(requests), MOST_LISTED)
     return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // listed - _SHORTEST_LINE))
 
 
-def _is_shown_whole(calls: Sequence[ApprovalRequest]) -> bool:
-    return len(calls) <= MOST_LISTED and all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
+def _is_shown_whole(requests: Sequence[ApprovalRequest]) -> bool:
+    room = _room(requests)
+    return len(requests) <= MOST_LISTED and all(in_one_line(each.arguments, room)[1] for each in requests)
 
 
-def _buttons(calls: Sequence[ApprovalRequest], language: str | None) -> tuple[Button, ...]:
-    numbers = [each.number for each in calls]
+def _buttons(calls: Sequence[WaitingCall], language: str | None) -> tuple[Button, ...]:
+    numbers = [each.id for each in calls]
     is_one = len(numbers) == 1
     keys = ("approval.allow_button", "approval.deny_button")
     if not is_one:
@@ -156,7 +149,7 @@ def _buttons(calls: Sequence[ApprovalRequest], language: str | None) -> tuple[Bu
         Button(allow, say_order(ALLOW, numbers), style=ButtonStyle.SUCCESS),
         Button(deny, denied, style=ButtonStyle.DANGER),
     )
-    if not is_one or not calls[0].is_nameable:
+    if not is_one or not is_named(calls[0].author):
         return buttons
     return (*buttons, Button(in_language("approval.always_button", language), say_order(ALLOW, numbers, "always")))
 

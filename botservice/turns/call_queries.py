@@ -15,7 +15,7 @@ from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
 from botservice.core.states import PendingKind, PendingStatus, TurnStatus
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_SUSPENDED
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import ledger_queries
@@ -24,88 +24,35 @@ from botservice.turns.ledger_queries import CallResult
 from botservice.turns.turn import AT_ONCE, set_due
 from botservice.turns.waiting_calls import WaitingCall
 
-_INSERT = insert(pending_calls).returning(pending_calls.c.id)
-_OF_CONTEXT = (
-    select(pending_calls)
-    .where(pending_calls.c.context_id == bindparam("context"), CALL_IS_OPEN)
-    .order_by(pending_calls.c.id)
-)
-_EVERY_OF_CONTEXT = (
-    select(pending_calls).where(pending_calls.c.context_id == bindparam("context")).order_by(pending_calls.c.id)
-)
-_OF_TURN = select(pending_calls).where(pending_calls.c.turn_id == bindparam("turn")).order_by(pending_calls.c.id)
-_DUE_TURN = (
-    select(pending_calls.c.turn_id)
-    .join(turns, turns.c.id == pending_calls.c.turn_id)
-    .where(
-        CALL_IS_OPEN,
-        pending_calls.c.context_id == bindparam("context"),
-        pending_calls.c.transport.in_(bindparam("transports", expanding=True)),
-        or_(pending_calls.c.due_at <= bindparam("now"), pending_calls.c.due_set_at > bindparam("ahead")),
-        turns.c.status == TurnStatus.WAITING.value,
-    )
-    .order_by(pending_calls.c.due_at, pending_calls.c.id)
-    .limit(1)
-)
-_LOCK_TURN = select(turns.c.id, turns.c.status).where(turns.c.id == bindparam("turn")).with_for_update()
-_UPDATE = update(pending_calls).where(pending_calls.c.id == bindparam("row"))
-_DECIDE = _UPDATE.where(pending_calls.c.status == PendingStatus.WAITING.value, CALL_IS_OPEN).returning(
-    pending_calls.c.id
-)
-_OPEN_OF_TURN = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
-_SET_STATUS = update(turns).where(turns.c.id == bindparam("turn"))
-_WITHDRAWABLE = (
-    select(turns.c.id)
-    .join(pending_calls, pending_calls.c.turn_id == turns.c.id)
-    .where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context"), turns.c.status == TurnStatus.WAITING.value)
-    .distinct()
-)
+_LOCK_TURN = select(turns.c.status).where(turns.c.id == bindparam("turn")).with_for_update()
 
 
 def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
     """Store a call that waits and return its number."""
-    return int(connection.execute(_INSERT, values).scalar_one())
-
-
-def suspend_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
-    """Mark a turn as waiting.
-
-    Args:
-        question_id: The message that it answers.
-    """
-    values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
-    connection.execute(_SET_STATUS, values)
-
-
-def resume_turn(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Mark a waiting turn as running again."""
-    connection.execute(
-        _SET_STATUS, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
-    )
-    close_pending(connection, turn_id)
+    return int(connection.execute(insert(pending_calls).returning(pending_calls.c.id), values).scalar_one())
 
 
 def close_pending(connection: Connection, turn_id: int) -> None:
     """Take note that a turn waits no more with its calls."""
-    connection.execute(_OPEN_OF_TURN, {"turn": turn_id, "is_open": False, "due_at": None})
+    _update_open(connection, turn_id, is_open=False, due_at=None)
+
+
+def put_off_waiting(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
+    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
+    _update_open(connection, turn_id, **set_due(until, now))
 
 
 def lock_turn(connection: Connection, turn_id: int) -> bool:
     """Lock a turn against other decisions, and return whether it waits."""
-    row = connection.execute(_LOCK_TURN, {"turn": turn_id}).one_or_none()
-    return row is not None and row.status == TurnStatus.WAITING.value
+    status = connection.execute(_LOCK_TURN, {"turn": turn_id}).scalar_one_or_none()
+    return bool(status == TurnStatus.WAITING.value)
 
 
 def decide_call(
     connection: Connection, call: WaitingCall, status: PendingStatus, now: datetime, decided_by: int | None = None
 ) -> bool:
     """Store the decision about a call and make its turn due; return False if it or its turn does not wait any more."""
-    if not lock_turn(connection, call.turn_id):
-        return False
-    values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
-    if call.kind is PendingKind.QUESTION:
-        values["told_at"] = None  # the message that asks has to say so
-    if connection.execute(_DECIDE, values).one_or_none() is None:
+    if not _change(connection, call, now, status=status.value, decided_at=now, decided_by=decided_by):
         return False
     if call.kind is PendingKind.APPROVAL:
         ledger_queries.record(connection, call, status, now, decided_by)
@@ -118,16 +65,19 @@ def store_exchange(connection: Connection, call: WaitingCall, exchange: ToolQues
     The answer to the last question decides the call. Until its result is there, it counts as interrupted: so a release
     before 1.2.0, which knows no questions, does not make it again without the answers.
     """
-    if not lock_turn(connection, call.turn_id):
-        return False
-    values = {"row": call.id, "question": exchange.to_json(), "told_at": None, **set_due(now, now)}
-    if exchange.is_over:
-        values |= {"status": PendingStatus.HANDED_IN.value, "decided_at": now}
-    if connection.execute(_DECIDE, values).one_or_none() is None:
+    decided = {"status": PendingStatus.HANDED_IN.value, "decided_at": now} if exchange.is_over else {}
+    if not _change(connection, call, now, question=exchange.to_json(), **decided):
         return False
     if exchange.is_over:
         write_ended(connection, call.step_id, call.call_index, ToolOutcome(INTERRUPTED, error_type="Interrupted"))
     return True
+
+
+def expire_calls(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Take note of the calls of a turn whose time is over."""
+    for each in find_of_turn(connection, turn_id):
+        if each.is_waiting and each.expires_at <= now:
+            decide_call(connection, each, PendingStatus.EXPIRED, now)
 
 
 def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
@@ -139,47 +89,39 @@ def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
             ledger_queries.record(connection, each, PendingStatus.WITHDRAWN, now)
         elif each.is_open:  # allowed, and not run yet
             ledger_queries.complete(connection, each.id, CallResult.NOT_RUN, now)
-    values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
-    connection.execute(_OPEN_OF_TURN, {"turn": turn_id, **values})
+    status = PendingStatus.WITHDRAWN.value
+    _update_open(connection, turn_id, status=status, decided_at=now, told_at=None, **set_due(now, now))
     return True
 
 
 def withdraw_question(connection: Connection, context_id: int, external_id: str, now: datetime) -> None:
     """Withdraw the open calls of the waiting turn that answers a deleted message."""
     asked = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.external_id == external_id)
-    found = connection.execute(_WITHDRAWABLE.where(turns.c.question_id.in_(asked)), {"context": context_id})
-    for turn_id in found.scalars().all():
+    answering = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.question_id.in_(asked))
+    for turn_id in connection.execute(answering.where(TURN_IS_SUSPENDED)).scalars().all():
         withdraw_turn(connection, turn_id, now)
 
 
 def note_told(connection: Connection, ids: Collection[int], now: datetime) -> None:
-    """Take note that the message that asked about calls says what was decided."""
-    for each in ids:
-        connection.execute(_UPDATE, {"row": each, "told_at": now})
+    """Take note that the message that asks about calls says what has become of them."""
+    connection.execute(update(pending_calls).where(pending_calls.c.id.in_(ids)).values(told_at=now))
 
 
 def put_back(connection: Connection, calls: Collection[WaitingCall], now: datetime) -> None:
     """Make the calls of a turn due again when they expire: until then only a decision makes them due."""
     for each in calls:
         due_at = each.expires_at if each.is_waiting else None
-        connection.execute(_UPDATE, {"row": each.id, **set_due(due_at, now)})
+        connection.execute(update(pending_calls).where(pending_calls.c.id == each.id).values(set_due(due_at, now)))
 
 
 def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int) -> None:
     """Take note of the message that asks about calls."""
-    for each in ids:
-        connection.execute(_UPDATE, {"row": each, "delivery_id": delivery_id})
-
-
-def forget_places(connection: Connection, context_id: int) -> None:
-    """Let decided calls of a conversation that moves be announced again: its message ids have changed."""
-    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
-    connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
+    connection.execute(update(pending_calls).where(pending_calls.c.id.in_(ids)).values(delivery_id=delivery_id))
 
 
 def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return the calls of a context that its turns wait with, oldest first, also those that were decided."""
-    return [_read(row) for row in connection.execute(_OF_CONTEXT, {"context": context_id}).all()]
+    return _find(connection, pending_calls.c.context_id == context_id, CALL_IS_OPEN)
 
 
 def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
@@ -191,28 +133,26 @@ def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
 
 def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return every call of a context that waits or has waited, oldest first."""
-    return [_read(row) for row in connection.execute(_EVERY_OF_CONTEXT, {"context": context_id}).all()]
+    return _find(connection, pending_calls.c.context_id == context_id)
 
 
 def find_of_turns(connection: Connection, turn_ids: Collection[int]) -> dict[int, list[WaitingCall]]:
     """Return every call that some turns have waited with, oldest first, by the turn."""
-    query = select(pending_calls).where(pending_calls.c.turn_id.in_(turn_ids)).order_by(pending_calls.c.id)
     found: dict[int, list[WaitingCall]] = {}
-    for row in connection.execute(query):
-        found.setdefault(row.turn_id, []).append(_read(row))
+    for each in _find(connection, pending_calls.c.turn_id.in_(turn_ids)):
+        found.setdefault(each.turn_id, []).append(each)
     return found
 
 
 def find_of_turn(connection: Connection, turn_id: int) -> list[WaitingCall]:
     """Return every call that a turn has waited with, oldest first."""
-    return [_read(row) for row in connection.execute(_OF_TURN, {"turn": turn_id}).all()]
+    return _find(connection, pending_calls.c.turn_id == turn_id)
 
 
 def find_call(connection: Connection, context_id: int, number: int) -> WaitingCall | None:
     """Return a call of a context by its number, also one that was decided long ago."""
-    query = select(pending_calls).where(pending_calls.c.context_id == context_id, pending_calls.c.id == number)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _read(row)
+    found = _find(connection, pending_calls.c.context_id == context_id, pending_calls.c.id == number)
+    return next(iter(found), None)
 
 
 def find_sent_as(connection: Connection, call: WaitingCall) -> str | None:
@@ -224,16 +164,42 @@ def find_sent_as(connection: Connection, call: WaitingCall) -> str | None:
 
 def find_due_turn(connection: Connection, context_id: int, transports: Collection[str], now: datetime) -> int | None:
     """Return the turn of a context that waits and is to be seen to now."""
-    sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
-    found: int | None = connection.execute(_DUE_TURN, sought).scalar_one_or_none()
+    is_due = or_(pending_calls.c.due_at <= now, pending_calls.c.due_set_at > now + AT_ONCE)
+    query = (
+        select(pending_calls.c.turn_id)
+        .join(turns, turns.c.id == pending_calls.c.turn_id)
+        .where(CALL_IS_OPEN, TURN_IS_SUSPENDED, pending_calls.c.context_id == context_id, is_due)
+        .where(pending_calls.c.transport.in_(list(transports)))
+        .order_by(pending_calls.c.due_at, pending_calls.c.id)
+    )
+    found: int | None = connection.execute(query.limit(1)).scalar_one_or_none()
     return found
 
 
 async def list_waiting(storage: Storage) -> list[WaitingCall]:
     """Return every call of every context that waits, oldest first."""
-    query = select(pending_calls).where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
-    query = query.order_by(pending_calls.c.id)
-    return await storage.read(lambda connection: [_read(row) for row in connection.execute(query)], is_long=True)
+    is_waiting = pending_calls.c.status == PendingStatus.WAITING.value
+    return await storage.read(lambda connection: _find(connection, CALL_IS_OPEN, is_waiting), is_long=True)
+
+
+def _update_open(connection: Connection, turn_id: int, **values: Any) -> None:
+    """Change all calls that a turn waits with."""
+    connection.execute(update(pending_calls).where(pending_calls.c.turn_id == turn_id, CALL_IS_OPEN).values(values))
+
+
+def _change(connection: Connection, call: WaitingCall, now: datetime, **values: Any) -> bool:
+    """Change a call, and make its turn due; return False if it or its turn does not wait any more."""
+    if not lock_turn(connection, call.turn_id):
+        return False
+    is_waiting = pending_calls.c.status == PendingStatus.WAITING.value
+    changing = update(pending_calls).where(pending_calls.c.id == call.id, is_waiting, CALL_IS_OPEN)
+    # The message that asks about it has to say so, at once.
+    return bool(connection.execute(changing.values({**values, "told_at": None, **set_due(now, now)})).rowcount)
+
+
+def _find(connection: Connection, *which: Any) -> list[WaitingCall]:
+    query = select(pending_calls).where(*which).order_by(pending_calls.c.id)
+    return [_read(row) for row in connection.execute(query)]
 
 
 def _read(row: Any) -> WaitingCall:
@@ -257,7 +223,6 @@ def _read(row: Any) -> WaitingCall:
         row.expires_at,
         row.decided_at,
         row.decided_by,
-        row.told_at is not None,
         row.tool_digest,
         None if row.question is None else ToolQuestions.of_json(row.question),
         row.told_at,
@@ -268,9 +233,8 @@ def _read(row: Any) -> WaitingCall:
 _STARTED = "started"
 _ENDED = "ended"
 
-_INSERT_STARTED = insert(tool_calls)
-_INSERT_GIVEN = insert(tool_calls)
 _OF_STEP = tool_calls.c.step_id == bindparam("step")
+_INSERT_STARTED = insert(tool_calls)
 _UPDATE_STARTED = update(tool_calls).where(_OF_STEP, tool_calls.c.call_index == bindparam("index"))
 _DELETE_STARTED = delete(tool_calls).where(_OF_STEP)
 
@@ -286,22 +250,20 @@ def write_started(connection: Connection, context_id: int, step_id: int, indices
 
 def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of a call's result."""
-    connection.execute(
-        _UPDATE_STARTED, {"step": step_id, "index": index, "status": _ENDED, "result": _write_outcome(outcome)}
-    )
+    values = {"step": step_id, "index": index, "status": _ENDED, "result": _write_outcome(outcome)}
+    connection.execute(_UPDATE_STARTED, values)
 
 
 def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of the result of a call that was not made."""
     row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
-    connection.execute(_INSERT_GIVEN, {**row, "result": _write_outcome(outcome)})
+    connection.execute(_INSERT_STARTED, {**row, "result": _write_outcome(outcome)})
 
 
 def has_started(connection: Connection, step_id: int) -> bool:
     """Return whether any call of a step was about to run."""
-    return (
-        connection.execute(select(tool_calls.c.call_index).where(tool_calls.c.step_id == step_id)).first() is not None
-    )
+    started = select(tool_calls.c.call_index).where(tool_calls.c.step_id == step_id)
+    return connection.execute(started).first() is not None
 
 
 def delete_calls(connection: Connection, step_id: int) -> None:
@@ -343,14 +305,6 @@ def _read_outcome(text: str) -> ToolOutcome:
         read_buttons(fields.get("buttons")),
         fields.get("sub_run"),
     )
-
-
-_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
-
-
-def put_off_waiting(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
-    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
-    connection.execute(_PUT_OFF, {"turn": turn_id, **set_due(until, now)})
 
 
 _LATER = pending_calls.alias("later")

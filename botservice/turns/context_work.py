@@ -46,9 +46,9 @@ from botservice.turns.next_work import (
 from botservice.turns.outbox import Outbox, SendResult, StoredStream
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
+from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS
 from botservice.turns.run_options import RunOptions
-from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_starter import TurnStarter

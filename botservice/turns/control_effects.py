@@ -15,8 +15,8 @@ from botservice.turns.call_queries import withdraw_turn
 from botservice.turns.delivery_queries import drop_stopped
 from botservice.turns.edits_and_deletions import Controls, DueChanges, PendingControl, apply_changes, find_controls
 from botservice.turns.event_queries import mark_handled
+from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.run_options import RunOptions
-from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
 from botservice.turns.turn_admission import TurnAdmission

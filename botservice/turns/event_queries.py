@@ -330,7 +330,7 @@ def goes_on(connection: Connection, keys: ContextKeys) -> bool:
     ):
         return True
     pending = find_open(connection, context_id)
-    undecided = {each.turn_id for each in pending if each.is_waiting and (each.exchange is None or each.is_told)}
+    undecided = {each.turn_id for each in pending if each.is_waiting and each.is_told}
     return any(each.turn_id not in undecided for each in pending)
 
 

@@ -13,10 +13,19 @@ from botservice.conversation.queries import find_context, read_context_keys, ren
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.columns import metadata
-from botservice.storage.tables.conversations import blobs, contexts, messages, refused_forms, steps, word_blocks
+from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conversations import (
+    blobs,
+    contexts,
+    deliveries,
+    messages,
+    refused_forms,
+    steps,
+    word_blocks,
+)
 from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
-from botservice.turns.call_queries import forget_places
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.event_queries import mark_handled
 
@@ -64,11 +73,17 @@ def _move(
     connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: PendingControl, now: datetime
 ) -> None:
     mark_handled(connection, [change.event.id], now)
-    forget_places(connection, claim.context_id)
+    _forget_places(connection, claim.context_id)
     if other is not None:
         other.check()
         _merge(connection, claim.context_id, other.context_id)
     rename_context(connection, ContextKeys.of(read_context_keys(connection, claim.context_id)), keys)
+
+
+def _forget_places(connection: Connection, context_id: int) -> None:
+    """Let decided calls be announced again: the ids of the messages that ask about them have changed."""
+    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
+    connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
 
 
 def _merge(connection: Connection, older: int, newer: int) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NoReturn
 
 from botservice.agent.agent import Action, rests_on_others
-from botservice.agent.tool import Tool
+from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
 from botservice.agent.tool_questions import ToolQuestions, let_go
 from botservice.conversation.field_values import Timing
@@ -24,10 +24,10 @@ from botservice.turns.grant_queries import is_named
 from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
-from botservice.turns.resuming import Settled, go_on, has_open, read_replied, wait_again
+from botservice.turns.resuming import Settled, read_replied, resume_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
-from botservice.turns.suspending import Suspension
+from botservice.turns.suspension import Suspension
 from botservice.turns.transport import Live
 from botservice.turns.turn_saver import TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
@@ -102,8 +102,7 @@ class OpenStep:
             if is_of_others:
                 note_untrusted(connection, context.id)
             if asked:
-                now, lasts = self._options.clock(), self._options.approval_lasts
-                return self._suspension.ask(connection, row_ids[-1], asked, tools, now, lasts)
+                return self._suspend(connection, row_ids[-1], step, dict.fromkeys(asked), tools)
             call_queries.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
             return None
 
@@ -121,8 +120,6 @@ class OpenStep:
 
     async def finish(self) -> ActionStep | None:
         """Go on with the step that a process had begun, or that the turn waits with; None if there is none."""
-        if self.step is not None and not self._is_waiting:
-            self._is_waiting = await self._wait_again()
         if self._is_waiting:
             return await self._go_on()
         if self.step is None:
@@ -142,25 +139,28 @@ class OpenStep:
             if each.exchange is not None:
                 let_go(each.exchange)
 
-    async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+    async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> list[int]:
         """Return the indices of the calls that a person is asked about, after ending the live display."""
         if all(tool.needs_approval is False for tool in tools.values()):
-            return {}
+            return []
         done = [each for each in self._context.completed_steps if self._context.records.is_own(each)]
         refused = find_too_many(tools, calls, done)
         found = await self._interruption.guard(find_to_ask(tools, calls, self._context, refused))
         if found:
             await self._end_live()
-        return {index: calls[index] for index in found}
+        return found
 
-    async def _wait_again(self) -> bool:
-        """Mark the turn as waiting if any of its calls waits; return whether one does."""
-        storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
-        if not await storage.read(lambda connection: has_open(connection, turn_id), is_short=True):
-            return False
-        logger.warning("turn.waits_again")
-        await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
-        return True
+    def _suspend(
+        self,
+        connection: Connection,
+        step_id: int,
+        step: ActionStep,
+        waiting: Mapping[int, Later | None],
+        tools: Mapping[str, Tool],
+    ) -> TurnWaiting:
+        """Suspend the turn with calls of a step, by what each of them waits for."""
+        now, lasts = self._options.clock(), self._options.approval_lasts
+        return self._suspension.begin(connection, step_id, step.tool_calls or (), waiting, tools, now, lasts)
 
     async def _go_on(self) -> ActionStep:
         """Resume the open step: its decided calls are stored as started, and then run."""
@@ -177,7 +177,9 @@ class OpenStep:
         if step is not None:
             calls, row_id = step.tool_calls or (), self._row_id(step)
             await self._saver.save_with(
-                lambda connection, _: go_on(connection, self._turn.id, context.id, row_id, calls, now), take_note, step
+                lambda connection, _: resume_turn(connection, self._turn.id, context.id, row_id, calls, now),
+                take_note,
+                step,
             )
         if settled.is_withdrawn or step is None:
             raise WorkCut
@@ -258,16 +260,14 @@ class OpenStep:
             TurnWaiting: always.
         """
         await self._end_live()
-        now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
-        later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
-        digests = {index: self.tools[call.name].digest for index, (call, _) in later.items() if call.name in self.tools}
-        lasts = self._options.approval_lasts
+        row_id = self._row_id(step)
+        later = {index: each.later for index, each in enumerate(outcomes) if each.later is not None}
 
         def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
             for index, outcome in enumerate(outcomes):
                 if index not in later:
                     call_queries.write_ended(connection, row_id, index, outcome)
-            return self._suspension.expect(connection, row_id, later, digests, now, lasts)
+            return self._suspend(connection, row_id, step, later, self.tools)
 
         def take_note(waiting: TurnWaiting) -> None:
             self.waiting = waiting

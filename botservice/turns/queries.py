@@ -216,13 +216,18 @@ def postpone_turn(
     connection.execute(_COUNT_FAILURE, values)
 
 
-def set_waiting(connection: Connection, turn_id: int) -> None:
-    """Mark a turn as waiting."""
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, "status": TurnStatus.WAITING.value})
+def suspend_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
+    """Mark a turn as waiting.
+
+    Args:
+        question_id: The message that it answers.
+    """
+    values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
+    connection.execute(_UPDATE_TURN, values)
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Set a turn running again that was set aside."""
+    """Set a turn running again that was set aside, or has waited."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
     connection.execute(_UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 

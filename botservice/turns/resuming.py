@@ -1,23 +1,141 @@
-"""Resuming a turn that has waited: the calls to run are stored as started in the same transaction, so they run once."""
+"""Resuming turns that wait: what was decided is shown, calls expire, and those to run are stored as started, once."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_questions import ReplyAction, ToolQuestions
 from botservice.conversation.context import AgentContext
-from botservice.conversation.tool_calls import DENIED
-from botservice.core.errors import ClaimLost
-from botservice.core.messages import ToolCall
+from botservice.conversation.queries import read_context_keys
+from botservice.conversation.tool_calls import DENIED, EXPIRED
+from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.core.states import API, PendingKind, PendingStatus
-from botservice.storage.database import Connection
+from botservice.people.names import person_name
+from botservice.storage.claims import Claim
+from botservice.storage.database import Connection, Storage
 from botservice.turns import call_queries
-from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
-from botservice.turns.expired_approvals import expire, expired_outcome
-from botservice.turns.queries import set_waiting
-from botservice.turns.suspending import waiting_of
-from botservice.turns.waiting_calls import PendingCall, WaitingCall
+from botservice.turns.call_queries import (
+    close_pending,
+    expire_calls,
+    find_of_turn,
+    find_open,
+    lock_turn,
+    put_back,
+    withdraw_turn,
+)
+from botservice.turns.edits_and_deletions import PendingControl
+from botservice.turns.queries import reopen_turn
+from botservice.turns.run_options import RunOptions
+from botservice.turns.stored_turns import find_turn
+from botservice.turns.suspension import Suspension, waiting_for
+from botservice.turns.transport import Payload, Transport
+from botservice.turns.turn import Turn
+from botservice.turns.waiting_calls import WaitingCall
+
+logger = logging.getLogger(__name__)
+
+_NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
+_NOT_ANSWERED: Final = (
+    "Error: the tool asked the person something, and they did not answer in time. The call was given up; whether any "
+    "of it took effect is not known."
+)
+
+
+class SuspendedTurns:
+    """Sees to the turns that wait of contexts that the caller has claimed."""
+
+    def __init__(self, storage: Storage, options: RunOptions) -> None:
+        self._storage = storage
+        self._options = options
+
+    async def attend(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
+        """Show what was decided where it was asked; return whether nothing is undecided any more."""
+        is_welcome = await self._is_welcome(turn, context, is_group=transport.is_shared(context.context_keys))
+        now = self._options.clock()
+        has_buttons = bool(transport.capabilities.buttons)
+        suspension = Suspension(turn, context, lambda shown: _plan(transport, shown, turn), has_buttons)
+
+        def see_to(connection: Connection) -> bool:
+            if not lock_turn(connection, turn.id):
+                return False
+            if not is_welcome:
+                withdraw_turn(connection, turn.id, now)
+            expire_calls(connection, turn.id, now)
+            calls = find_of_turn(connection, turn.id)
+            suspension.update_messages(connection, calls, _made_in(context), now)
+            is_waiting = any(each.is_waiting for each in calls)
+            if is_waiting:
+                put_back(connection, [each for each in calls if each.is_open], now)
+            return not is_waiting
+
+        return await self._storage.write(see_to, fence=claim)
+
+    async def find_stopped(
+        self, context_id: int, stops: Sequence[PendingControl], transports: Mapping[str, Transport]
+    ) -> list[int]:
+        """Return the turns that wait and that stops are about: begun before, by who says stop or who alone is there."""
+        if not stops:
+            return []
+
+        def read(connection: Connection) -> tuple[list[tuple[Turn, Author | None]], Mapping[str, str]]:
+            askers = {each.turn_id: each.author for each in reversed(find_open(connection, context_id))}
+            found = ((find_turn(connection, context_id, turn_id), asker) for turn_id, asker in askers.items())
+            waiting = [(turn, asker) for turn, asker in found if turn is not None]
+            return waiting, read_context_keys(connection, context_id)
+
+        waiting, keys = await self._storage.read(read)
+        return [
+            turn.id
+            for turn, asker in waiting
+            if [
+                stop
+                for stop in stops
+                if stop.order_key > turn.order_key
+                if (transport := transports.get(stop.transport)) is not None
+                if await _is_of(stop, asker, transport, keys)
+            ]
+        ]
+
+    async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
+        """Return whether who asked may still ask."""
+        access = self._options.access
+        if await access.is_idle(self._storage):
+            return True
+        calls = await self._storage.read(lambda connection: find_of_turn(connection, turn.id))
+        author = next((each.author for each in calls), None)
+        if author is None or author.id is None:
+            return True
+        message = InboundMessage("", author, is_private=not is_group)
+        ruling = await access.judge(self._storage, message, context.context_keys, self._options.clock())
+        return ruling.is_admitted
+
+
+def _plan(transport: Transport, shown: Message, turn: Turn) -> Sequence[Payload]:
+    """Return what shows a message; nothing if its transport shows none, or cannot."""
+    try:
+        return transport.plan(shown, turn.events)
+    except Exception:
+        logger.exception("approval.not_shown", extra={"turn": turn.id})
+        return []
+
+
+async def _is_of(stop: PendingControl, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
+    """Return whether a stop is the asker's: by its author, or because the conversation is private."""
+    try:
+        message = await transport.peek(stop.event) if stop.event.raw else None
+    except (ClaimLost, StorageUnavailable):
+        raise
+    except Exception:
+        logger.exception("turn.stop_unreadable", extra={"event": stop.event.id})
+        message = None
+    author = None if message is None else message.author
+    if author is None or asker is None or not person_name(author):
+        return not transport.is_shared(keys)
+    return person_name(author) == person_name(asker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +153,13 @@ class Settled:
     is_withdrawn: bool = False
 
 
-def go_on(
-    connection: Connection, turn_id: int, context_id: int, step_id: int, calls: Sequence[ToolCall], now: datetime
+def resume_turn(
+    connection: Connection, turn_id: int, context_id: int, step_id: int, made: Sequence[ToolCall], now: datetime
 ) -> Settled:
     """Resume a waiting turn with its step, if every call is decided.
+
+    Args:
+        made: All calls of the step.
 
     Raises:
         TurnWaiting: something is not.
@@ -46,11 +167,12 @@ def go_on(
     """
     if not lock_turn(connection, turn_id):
         raise ClaimLost(f"turn {turn_id} does not wait any more")
-    expire(connection, _open(connection, turn_id), now)
-    pending = _open(connection, turn_id)
+    expire_calls(connection, turn_id, now)
+    pending = [each for each in find_of_turn(connection, turn_id) if each.is_open]
     if any(each.status is PendingStatus.WITHDRAWN for each in pending):
         return Settled(is_withdrawn=True)
-    check_decided(turn_id, pending, calls)
+    if waiting := [each for each in pending if each.is_waiting]:
+        raise waiting_for(turn_id, waiting, made)
     has_started = call_queries.has_started(connection, step_id)
     given = {each.call_index: outcome for each in pending if (outcome := _outcome(each)) is not None}
     for index, outcome in given.items():
@@ -59,14 +181,20 @@ def go_on(
         else:
             call_queries.write_given(connection, context_id, step_id, index, outcome)
     if not has_started:
-        started = [index for index in range(len(calls)) if index not in given]
+        started = [index for index in range(len(made)) if index not in given]
         call_queries.write_started(connection, context_id, step_id, started)
-    resume_turn(connection, turn_id, now)
-    ended, replied = {**call_queries.read_ended(connection, step_id), **given}, find_replied(pending)
+    reopen_turn(connection, turn_id, now)
+    close_pending(connection, turn_id)
+    ended, replied = {**call_queries.read_ended(connection, step_id), **given}, _find_replied(pending)
     return Settled({index: each for index, each in ended.items() if index not in replied}, replied)
 
 
-def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
+def read_replied(connection: Connection, turn_id: int, step_id: int) -> dict[int, ToolQuestions]:
+    """Return what a person has answered to calls of a step whose turn goes on, by their place."""
+    return _find_replied([each for each in find_of_turn(connection, turn_id) if each.step_id == step_id])
+
+
+def _find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
     """Return what a person has answered to calls that asked something, by their place: the newest of each."""
     found: dict[int, ToolQuestions] = {}
     for each in calls:
@@ -77,20 +205,17 @@ def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
     return found
 
 
-def read_replied(connection: Connection, turn_id: int, step_id: int) -> dict[int, ToolQuestions]:
-    """Return what a person has answered to calls of a step whose turn goes on, by their place."""
-    return find_replied([each for each in find_of_turn(connection, turn_id) if each.step_id == step_id])
-
-
-def has_open(connection: Connection, turn_id: int) -> bool:
-    """Return whether a turn has calls that it waits with."""
-    return bool(_open(connection, turn_id))
-
-
-def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Mark a turn whose calls still wait as waiting, and due at once."""
-    set_waiting(connection, turn_id)
-    put_off_waiting(connection, turn_id, now, now)
+def _outcome(call: WaitingCall) -> ToolOutcome | None:
+    """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
+    if call.status is PendingStatus.DENIED and call.kind is not PendingKind.QUESTION:
+        return ToolOutcome(DENIED, error_type="Denied")
+    if call.status is not PendingStatus.EXPIRED:
+        return None
+    if call.kind is PendingKind.QUESTION:
+        return ToolOutcome(_NOT_ANSWERED, error_type="QuestionExpired")
+    if call.kind is PendingKind.APPROVAL:
+        return ToolOutcome(EXPIRED, error_type="ApprovalExpired")
+    return ToolOutcome(_NOTHING_CAME, error_type="ResultExpired")
 
 
 async def check_none_waits(context: AgentContext) -> None:
@@ -104,39 +229,11 @@ async def check_none_waits(context: AgentContext) -> None:
     if newest is None:
         return
     await context.refresh(newest.turn_id)
+    if waiting := [each for each in pending if each.turn_id == newest.turn_id and each.is_waiting]:
+        raise waiting_for(newest.turn_id, waiting, _made_in(context))
+
+
+def _made_in(context: AgentContext) -> Sequence[ToolCall]:
+    """Return the calls of the open step of a context."""
     step = None if context.open_step is None else context.open_step.item
-    calls = () if step is None else step.get_value("tool_calls") or ()
-    check_decided(newest.turn_id, [each for each in pending if each.turn_id == newest.turn_id], calls)
-
-
-def check_decided(turn_id: int, pending: Sequence[WaitingCall], calls: Sequence[ToolCall]) -> None:
-    """Return if nothing of what a turn waits with is undecided.
-
-    Raises:
-        TurnWaiting: something is.
-    """
-    waiting = [each for each in pending if each.is_waiting]
-    if waiting:
-        shown = [
-            PendingCall(
-                each.name or each.call_id,
-                each.tool,
-                calls[each.call_index].arguments if each.call_index < len(calls) else {},
-                each.id,
-            )
-            for each in waiting
-        ]
-        raise waiting_of(turn_id, shown, waiting[0].kind)
-
-
-def _open(connection: Connection, turn_id: int) -> list[WaitingCall]:
-    return [each for each in find_of_turn(connection, turn_id) if each.is_open]
-
-
-def _outcome(call: WaitingCall) -> ToolOutcome | None:
-    """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
-    if call.status is PendingStatus.EXPIRED:
-        return expired_outcome(call)
-    if call.status is PendingStatus.DENIED and call.kind is not PendingKind.QUESTION:
-        return ToolOutcome(DENIED, error_type="Denied")
-    return None
+    return () if step is None else step.get_value("tool_calls") or ()

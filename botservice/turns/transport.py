@@ -30,6 +30,9 @@ OF_MESSAGE: Final = "message"
 OFFERED: Final = "offered"
 """The field of an unplanned delivery that holds the buttons under its message."""
 
+DeliveryPlan = Callable[[Message], Sequence[Payload]]
+"""Returns the platform's messages that show a message."""
+
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None if it says nothing to anybody."""
 

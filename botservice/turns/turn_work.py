@@ -35,8 +35,8 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
 from botservice.turns.spoken_answers import speak
 from botservice.turns.sub_agents import SubAgents, SubWork
-from botservice.turns.suspending import Suspension
-from botservice.turns.transport import Live, Payload
+from botservice.turns.suspension import Suspension
+from botservice.turns.transport import DeliveryPlan, Live, Payload
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.turn_saver import TurnAnswer, TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
@@ -44,9 +44,6 @@ from botservice.turns.usage_recorder import UsageRecorder
 logger = logging.getLogger(__name__)
 
 _PLANNED_INLINE = 4_000  # characters of an answer that are formatted in a few milliseconds, whatever they are
-
-
-DeliveryPlan = Callable[[Message], Sequence[Payload]]
 
 
 def no_deliveries(_: Message) -> Sequence[Payload]:

@@ -36,7 +36,6 @@ class WaitingCall:
         author: On whose behalf.
         delivery_id: The message that asks about it.
         decided_by: Who had their word: the number of an identity.
-        is_told: Whether that message says what was decided.
         tool_digest: Of the tool's description and schema when it was asked about.
         exchange: What the tool asks the person, where that is what it waits for.
         told_at: Since when that message says what it is to say now.
@@ -60,7 +59,6 @@ class WaitingCall:
     expires_at: datetime
     decided_at: datetime | None
     decided_by: int | None
-    is_told: bool
     tool_digest: str | None = None
     exchange: ToolQuestions | None = None
     told_at: datetime | None = None
@@ -69,6 +67,11 @@ class WaitingCall:
     def is_waiting(self) -> bool:
         """Whether nothing has become of it yet."""
         return self.is_open and self.status is PendingStatus.WAITING
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the message that asks about it says what it has to: what was decided, or the next question."""
+        return self.told_at is not None or (self.exchange is None and self.decided_at is None)
 
 
 _WAITS_FOR: Final = {PendingKind.APPROVAL: "a word", PendingKind.LATER: "its result", PendingKind.QUESTION: "an answer"}

@@ -42,7 +42,6 @@ OTHERS = {
     "botservice/people/queries.py": ({"contexts"}, "keeps who was seen in a context"),
     "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
     "botservice/turns/program_messages.py": ({"deliveries", "events"}, "stores a program's message and its key"),
-    "botservice/turns/call_queries.py": ({"deliveries", "turns"}, "suspends a turn with the call that it waits for"),
     "botservice/turns/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it again",

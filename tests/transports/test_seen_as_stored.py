@@ -4,7 +4,7 @@
 import html
 import io
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 from rich.console import Console
+from turns.bots import waiting_call
 
 from botservice import Attachment, Author, ToolCall
 from botservice.agent.agent import FinishAction
@@ -164,9 +165,8 @@ def saying(text: FormattedText, role: Role = Role.SYSTEM) -> Message:
 def asked(
     arguments: dict[str, Any], name: str = "Ann", status: PendingStatus = PendingStatus.WAITING, by=None
 ) -> ApprovalRequest:
-    return ApprovalRequest(
-        7, "run", arguments, status, Author("telegram", "1", name), NOW + timedelta(hours=1), True, by
-    )
+    call = waiting_call(7, "run", status=status, author=Author("telegram", "1", name))
+    return ApprovalRequest(call, arguments, by)
 
 
 @given(TEXTS)

@@ -1,8 +1,12 @@
 """Small bots for the tests of runs."""
 
+from datetime import UTC, datetime, timedelta
+
 from standins.tools import add
 
 from botservice import AgentService, FunctionsBasedAgent, NoMessages, RetryPolicy, ScriptedChatLLM, ToolCall, tool
+from botservice.core.states import PendingKind, PendingStatus
+from botservice.turns.waiting_calls import WaitingCall
 
 NO_WAITING = RetryPolicy(max_attempts=3, first_delay_seconds=0.0, max_delay_seconds=0.0, total_seconds=5.0)
 
@@ -16,6 +20,31 @@ async def fail() -> str:
 def call(name, call_id="", /, **arguments):
     """Return a model's wish to call a tool."""
     return ToolCall(call_id, name, arguments)
+
+
+def waiting_call(number=7, tool="pay", *, asked_at=datetime(2026, 11, 20, 12, tzinfo=UTC), **values):
+    """Return a call that waits for an approval, with other values where some are given."""
+    call = {
+        "id": number,
+        "context_id": 1,
+        "turn_id": 5,
+        "step_id": 1,
+        "call_index": 0,
+        "call_id": "1",
+        "tool": tool,
+        "name": None,
+        "kind": PendingKind.APPROVAL,
+        "status": PendingStatus.WAITING,
+        "is_open": True,
+        "transport": "web",
+        "author": None,
+        "delivery_id": None,
+        "created_at": asked_at,
+        "expires_at": asked_at + timedelta(hours=1),
+        "decided_at": None,
+        "decided_by": None,
+    }
+    return WaitingCall(**call | values)
 
 
 def counting(calls, answer="done"):

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 import pytest
 from sqlalchemy import update
 
-from botservice import AgentContext, ApprovalPending, tool
+from botservice import AgentContext, tool
 from botservice.commands.standard import standard_commands
 from botservice.core.states import TurnStatus
 from botservice.storage.tables.conversations import turns
@@ -14,7 +14,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import unanswered_turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
-from botservice.turns.suspended_turns import SuspendedTurns
+from botservice.turns.resuming import SuspendedTurns
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_approval import KEYS, Till, ask, pay
@@ -98,18 +98,14 @@ async def test_a_turn_that_is_given_up_waits_no_more_and_does_not_run_what_was_d
     assert till.paid == []
 
 
-async def test_a_turn_with_calls_that_wait_waits_whatever_it_was_taken_for(context, storage):
+async def test_what_nobody_allowed_does_not_run_whatever_its_turn_was_taken_for(context, storage):
     till = Till(idempotent=True)
     service, llm = make_service(storage, [pay(), "as you like"], tools=[till.pay])
     pending = await ask(service, context)
     await set_running(storage, pending.turn_id)
-    with pytest.raises(ApprovalPending):
-        await (await service.resume(context)).finish()
-    await service.decide(context, pending.calls[0].id, allow=False)
-    await set_running(storage, pending.turn_id)
     assert (await (await service.resume(context)).finish()).text == "as you like"
     assert till.paid == []
-    assert "did not allow" in llm.prompts[1][-1]["content"]
+    assert "nobody allowed this call" in llm.prompts[1][-1]["content"]
 
 
 @pytest.mark.any_database

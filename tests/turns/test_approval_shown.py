@@ -1,12 +1,12 @@
 """What a question shows of arguments: what is acted on is seen, what is secret is not, and nothing hides or forges."""
 
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
+from turns.bots import waiting_call
 
 from botservice import Author
-from botservice.core.states import PendingStatus
 from botservice.texts import LANGUAGES
 from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
 from botservice.turns.command_parsing import parse_command
@@ -17,7 +17,7 @@ ALICE = Author("telegram", "1", "Alice")
 
 
 def asked(number, **arguments):
-    return ApprovalRequest(number, "pay", arguments, PendingStatus.WAITING, ALICE, NOW + timedelta(hours=1))
+    return ApprovalRequest(waiting_call(number, author=ALICE), arguments)
 
 
 @pytest.mark.parametrize(

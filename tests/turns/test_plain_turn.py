@@ -21,7 +21,7 @@ NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/reminder_scheduler.py", "turns/unanswered_turns.py"),
     *("turns/sub_agents.py", "turns/open_step.py", "turns/spoken_answers.py"),
-    *("turns/call_queries.py", "turns/suspending.py", "turns/turn_admission.py", "turns/control_effects.py"),
+    *("turns/call_queries.py", "turns/suspension.py", "turns/turn_admission.py", "turns/control_effects.py"),
     *(
         "people/budget_records.py",
         "people/budget_periods.py",

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from standins.payments import Till, cashier
 from standins.tools import add
+from turns.bots import waiting_call
 
 from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolCall, ToolResult
 from botservice.conversation.steps import FailedStep, FinalAnswerStep
 from botservice.conversation.tool_calls import DENIED
-from botservice.core.states import PendingKind, PendingStatus
+from botservice.core.states import PendingStatus
 from botservice.devtools.queries import TurnDetails
-from botservice.turns.waiting_calls import WaitingCall
 from transports.web.inspector_spans import Scale, SpanKind, TimeSpan
 from transports.web.inspector_timeline import draw_timeline
 
@@ -37,28 +37,10 @@ def turn(*, started=None, finished=None, status="done", outcome="answered", sent
     return TurnDetails(row, None, at(received), None, deliveries, (0, 0), None, None)
 
 
-CALL = {
-    "id": 7,
-    "context_id": 1,
-    "turn_id": 5,
-    "step_id": 1,
-    "call_index": 0,
-    "call_id": "1",
-    "tool": "pay",
-    "name": None,
-    "kind": PendingKind.APPROVAL,
-    "transport": "web",
-    "author": None,
-    "delivery_id": None,
-    "decided_by": None,
-    "is_told": True,
-}
-
-
 def waiting(created, decided):
     status = PendingStatus.WAITING if decided is None else PendingStatus.ALLOWED
     times = {"created_at": at(created), "decided_at": at(decided), "expires_at": at(1_000_000)}
-    return WaitingCall(**CALL, **times, status=status, is_open=decided is None)
+    return waiting_call(**times, status=status, is_open=decided is None)
 
 
 def action(begin, end, attempts, *, results=(), calls=(PAY,), number=1):
