@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -256,10 +255,9 @@ class FunctionsBasedAgent(Agent):
                 while prompt == refused:  # one that is as it was is refused as it was
                     prompt = await self._build(context, tail, await narrowing.next_bounds(error))
             else:
-                if narrowing is not None and narrowing.isolation is not None:
-                    found = narrowing.isolation.found()
-                    prompt.kept_out = replace(found, is_told=not narrowing.isolation.is_earlier)
-                    await self._keep_out(context, prompt.kept_out)
+                if narrowing is not None and (kept_out := narrowing.found()) is not None:
+                    prompt.kept_out = kept_out
+                    await self._keep_out(context, kept_out)
                 return prompt, response
             finally:
                 await self._refusals.store(context.storage)

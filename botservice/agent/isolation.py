@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import replace
 from typing import Final
 
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, PromptBounds
+from botservice.conversation.kept_out import KeptOut, PromptBounds
 from botservice.conversation.readable import image_url
 from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.core.messages import Attachment, Message
@@ -50,84 +50,13 @@ def _is_among(file: Attachment, left_out: Collection[str]) -> bool:
     return bool(left_out) and (file.mime_type.lower() in left_out or picture_digest(image_url(file)) in left_out)
 
 
-class Isolation:
-    """Finds out which part of a prompt a model refuses, by asking without it.
-
-    Args:
-        question: The messages that are asked now.
-        window: The earlier messages of the refused prompt.
-        known: What was kept out of it.
-        error: The refusal.
-        has_step_pictures: Whether pictures that tools gave stand in the prompt.
-
-    Attributes:
-        error: The first refusal.
-    """
-
-    def __init__(
-        self,
-        question: Iterable[Message],
-        window: Iterable[Message],
-        known: KeptOut,
-        error: LLMError,
-        *,
-        has_step_pictures: bool = False,
-    ) -> None:
-        self.error = error
-        self._without_step_pictures = replace(known, step_pictures=known.step_pictures or has_step_pictures)
-        self._question = list(question)
-        self._window = list(window)
-        self._known = known
-        self._tries = self._plan()
-        self._tried = known
-
-    def next_try(self) -> KeptOut | None:
-        """Return what the next request goes without; None where there is nothing left to try."""
-        self._tried = next(self._tries, NOTHING_KEPT_OUT)
-        return None if self._tried is NOTHING_KEPT_OUT else self._tried
-
-    def found(self) -> KeptOut:
-        """Return what is kept out from now on, because the last try was answered."""
-        if self._tried == self._without_step_pictures:
-            return self._tried
-        if self._tried.files_of != self._known.files_of:
-            return replace(self._known, files_of=self._tried.files_of)
-        pictures = {each.id for each in self._window if each.id and any(map(is_image, each.attachments))}
-        if pictures - self._known.messages:
-            return replace(self._known, messages=self._known.messages | pictures)
-        return replace(self._known, up_to=max((each.id or 0 for each in self._window), default=self._known.up_to))
-
-    @property
-    def is_earlier(self) -> bool:
-        """Whether it is something earlier that is kept out, and not a file of the question or of a tool."""
-        return self._tried.files_of == self._known.files_of and self._tried != self._without_step_pictures
-
-    def blame_question(self) -> KeptOut:
-        """Return what is kept out from now on, because no try was answered: what was asked is what is refused."""
-        asked = {each.id for each in self._question if each.id}
-        return replace(self._known, messages=self._known.messages | asked)
-
-    def _plan(self) -> Iterator[KeptOut]:
-        if self._without_step_pictures != self._known:  # the last that came: the steps before it were answered
-            yield self._without_step_pictures
-        alone = replace(self._without_step_pictures, is_question_alone=True)
-        if self._window:
-            yield alone
-        files = {each.id for each in self._question if each.id and each.attachments}
-        if files - self._known.files_of:
-            yield replace(alone, files_of=self._known.files_of | files)
-
-
 _SHRINKING: Final = (0.5, 0.25, 0.125)
 
 
 class Narrowing:
-    """Finds bounds of a prompt that a model takes.
+    """Finds a prompt that a model takes, in the place of one that it has refused.
 
-    A prompt that is too long is shortened; of one that is refused otherwise, the part is looked for that is refused.
-
-    Attributes:
-        isolation: What looks for the part, where that has begun.
+    One that was too long is shortened; of one that is refused otherwise, the part is looked for by asking without it.
     """
 
     def __init__(
@@ -138,7 +67,7 @@ class Narrowing:
         tokens: int,
         keep_out: Callable[[KeptOut], Awaitable[None]],
         *,
-        has_step_pictures: bool = False,
+        has_step_pictures: bool,
     ) -> None:
         """Begin with a prompt that was refused.
 
@@ -150,11 +79,13 @@ class Narrowing:
             keep_out: Stores what is kept out, where that is what is asked.
             has_step_pictures: Whether pictures that tools gave stand in it.
         """
-        self.isolation: Isolation | None = None
         self._asked, self._window, self._known = asked, window, known
         self._keep_out = keep_out
-        self._has_step_pictures = has_step_pictures
+        self._without_step_pictures = replace(known, step_pictures=known.step_pictures or has_step_pictures)
         self._sizes = iter([int(tokens * fraction) for fraction in _SHRINKING])
+        self._tries = self._plan()
+        self._tried: KeptOut | None = None  # what the last request went without
+        self._refusal: LLMError | None = None  # the first that was no overflow
 
     async def next_bounds(self, error: LLMError) -> PromptBounds:
         """Return the bounds of the next prompt to try.
@@ -163,18 +94,45 @@ class Narrowing:
             LLMError: there are none left; it is the first refusal that is no overflow. Or the error is not about a part
                 of the prompt: a server that fails meanwhile says nothing about one.
         """
-        if isinstance(error, ContextOverflow) and self.isolation is None:
+        if isinstance(error, ContextOverflow) and self._refusal is None:
             size = next(self._sizes, None)
             if size is not None:
                 return PromptBounds(size, self._known)
         if not may_be_one_message(error):
             raise error
-        if self.isolation is None:
-            self.isolation = Isolation(
-                self._asked, self._window, self._known, error, has_step_pictures=self._has_step_pictures
-            )
-        kept_out = self.isolation.next_try()
-        if kept_out is None:
-            await self._keep_out(self.isolation.blame_question())
-            raise self.isolation.error
-        return PromptBounds(kept_out=kept_out)
+        self._refusal = self._refusal or error
+        self._tried = next(self._tries, None)
+        if self._tried is None:  # what was asked is what is refused
+            asked = {each.id for each in self._asked if each.id}
+            await self._keep_out(replace(self._known, messages=self._known.messages | asked))
+            raise self._refusal
+        return PromptBounds(kept_out=self._tried)
+
+    def found(self) -> KeptOut | None:
+        """Return what is kept out from now on, because the last try was answered; None if no part was looked for.
+
+        The person is told of something earlier; a file of the question, or of a tool, is named in the answer anyway.
+        """
+        tried, known = self._tried, self._known
+        if tried is None:
+            return None
+        if tried == self._without_step_pictures:
+            return replace(tried, is_told=True)
+        if tried.files_of != known.files_of:
+            return replace(known, files_of=tried.files_of, is_told=True)
+        pictures = {each.id for each in self._window if each.id and any(map(is_image, each.attachments))}
+        if pictures - known.messages:
+            return replace(known, messages=known.messages | pictures, is_told=False)
+        up_to = max((each.id or 0 for each in self._window), default=known.up_to)
+        return replace(known, up_to=up_to, is_told=False)
+
+    def _plan(self) -> Iterator[KeptOut]:
+        """Yield what to ask without, the last that came first: the steps before it were answered."""
+        if self._without_step_pictures != self._known:
+            yield self._without_step_pictures
+        alone = replace(self._without_step_pictures, is_question_alone=True)
+        if self._window:
+            yield alone
+        files = {each.id for each in self._asked if each.id and each.attachments}
+        if files - self._known.files_of:
+            yield replace(alone, files_of=self._known.files_of | files)
