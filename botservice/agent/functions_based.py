@@ -196,7 +196,7 @@ class FunctionsBasedAgent(Agent):
         """Build the chat-completions messages of the next call. Changes nothing that is stored."""
         if not context.memory.system_prompt.system_prompt:  # before the first run
             context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
-        return await self._builder(context.bounds).build(context)
+        return await PromptBuilder(self, context.bounds).build(context)
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Ask the model for tool calls or an answer. Changes nothing."""
@@ -323,22 +323,6 @@ class FunctionsBasedAgent(Agent):
         if is_blank(response.text) and not response.tool_calls and not is_said:
             raise LLMError("the model gave an empty answer")
         return response
-
-    def _builder(self, bounds: PromptBounds) -> PromptBuilder:
-        return PromptBuilder(
-            system_prompt=self.prompt,
-            skills=self.skills.prompt,
-            selector=self.message_selector,
-            search_k=0 if self.search_tokens == 0 else self.search_k,
-            search_tokens=self.search_tokens,
-            memory_keys=self.memory_keys,
-            model=self.llm.model or None,
-            max_tokens=self.max_prompt_tokens if bounds.max_tokens is None else bounds.max_tokens,
-            notes_tokens=self.notes_tokens,
-            knowledge=self.knowledge,
-            knowledge_tokens=self.knowledge_tokens,
-            kept_out=bounds.kept_out,
-        )
 
 
 def _check_counts(**numbers: int | None) -> None:

@@ -8,16 +8,16 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
-from botservice.agent.knowledge_base import KNOWLEDGE_TOKENS, KnowledgeBase, QuotedPassage, describe_passages, fill
-from botservice.agent.prompt import IMAGE_TOKENS_TEXT, TOKENS_AROUND_A_MESSAGE, Prompt, size_of
+from botservice.agent.fitting import Pieces, fit
+from botservice.agent.knowledge_base import QuotedPassage, describe_passages, fill
+from botservice.agent.prompt import Prompt
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
+from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, PromptBounds
 from botservice.conversation.readable import image_url
 from botservice.conversation.refusal_queries import find_known, read_kept_out
 from botservice.conversation.steps import TaskStep
@@ -35,22 +35,21 @@ from botservice.history.shown import (
     as_said_by_namesake,
     as_said_in_group,
     authors_of,
-    count_again,
     describe_found,
-    found_sizes,
     is_image,
     mark_of,
-    mention,
     records_of,
     room_for_found,
 )
-from botservice.history.window import MessageSelector
 from botservice.llm.chat import ChatMessage
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.people.fact_queries import visible_facts
 from botservice.people.facts import Fact, describe_person
 from botservice.people.names import is_guest
 from botservice.storage.database import Connection
+
+if TYPE_CHECKING:
+    from botservice.agent.functions_based import FunctionsBasedAgent
 
 _MOST_PASSAGES = 8
 _UNLIMITED = 1_000_000_000  # tokens
@@ -64,26 +63,21 @@ _Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, whic
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
-    """Makes prompts of one agent. It reads what is stored and changes nothing."""
+    """Makes prompts of one agent within bounds. It reads what is stored and changes nothing."""
 
-    system_prompt: str
-    skills: str
-    selector: MessageSelector
-    search_k: int
-    search_tokens: int | None
-    memory_keys: tuple[str, ...]
-    model: str | None
-    max_tokens: int
-    notes_tokens: int = 0
-    kept_out: KeptOut | None = None  # None for what is stored
-    knowledge: KnowledgeBase | None = None
-    knowledge_tokens: int = KNOWLEDGE_TOKENS
+    agent: "FunctionsBasedAgent"
+    bounds: PromptBounds
+
+    @property
+    def model(self) -> str | None:
+        """The name of the model, if it has one."""
+        return self.agent.llm.model or None
 
     async def build(self, context: AgentContext) -> Prompt:
-        """Return the prompt for what a context holds now, at most max_tokens long."""
-        counter = counter_for(self.model)
+        """Return the prompt for what a context holds now."""
+        agent, counter = self.agent, counter_for(self.model)
         recall = await self._recall(context, counter)
-        memory, keys = context.memory, self.memory_keys
+        memory, keys = context.memory, agent.memory_keys
         question = context.chat_history.last_user_message
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
@@ -102,13 +96,16 @@ class PromptBuilder:
             ids = {each.id for each in parts}
             found = [hit for hit in found if hit.message.id not in ids]
         is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
+        texts = {
+            "system": context.system_prompt_for(agent.prompt, agent.skills.prompt),
+            "notes": notes,
+            "person": person,
+            "waiting": "\n\n".join(part for part in (waiting, _UNASKED if context.is_unasked else "") if part),
+            "looking_at": _describe_view(context.looking_at),
+            "documents": describe_passages(passages),
+        }
         pieces = Pieces(
-            system=context.system_prompt_for(self.system_prompt, self.skills),
-            notes=notes,
-            person=person,
-            waiting="\n\n".join(part for part in (waiting, _UNASKED if context.is_unasked else "") if part),
-            looking_at=_describe_view(context.looking_at),
-            documents=describe_passages(passages),
+            texts={name: text for name, text in texts.items() if text},
             found=found,
             window=window,
             is_group=recall.is_group or bool(shared),
@@ -116,27 +113,23 @@ class PromptBuilder:
             shared_found=shared_found,
             question=question,
         )
-        is_complete = fit(
+        max_tokens = agent.max_prompt_tokens if self.bounds.max_tokens is None else self.bounds.max_tokens
+        left_out, is_complete = fit(
             pieces,
-            self.max_tokens,
-            _scales(counter, shared, shared_found),
+            max_tokens,
+            counter,
             steps=memory.newest_rendered(start, len(memory.steps), keys),
             earlier=memory.newest_rendered(0, 0 if kept.is_question_alone else start - is_task, keys),
         )
+        if not is_complete:
+            left_out["steps"] = max(1, len(context.completed_steps) - len(pieces.steps))
         prompt = _assemble(pieces, has_step_pictures=not kept.step_pictures)
-        left_out = count_left_out(
-            pieces,
-            window=len(window),
-            found=len(found),
-            is_known=(bool(person), bool(notes)),
-            steps=0 if is_complete else len(context.completed_steps),
-        )
-        prompt.facts = {"max_tokens": self.max_tokens, "found": _scores(pieces.found), "left_out": left_out}
+        prompt.facts = {"max_tokens": max_tokens, "found": _scores(pieces.found), "left_out": left_out}
         prompt.holds_others = any(hit.holds_others(context.asker) for hit in pieces.found)
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
             prompt.facts["by_meaning"] = any(hit.by_meaning for hit in pieces.found)
-        if pieces.documents:
+        if "documents" in pieces.texts:
             prompt.holds_others = True
             prompt.facts["documents"] = [[each.id, each.place, each.score] for each in passages]
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
@@ -147,19 +140,21 @@ class PromptBuilder:
         self, context: AgentContext, question: Message | None, counter: TokenCounter
     ) -> list[QuotedPassage]:
         """Return the passages of documents that may answer a question, as many as fit."""
-        if self.knowledge is None or question is None or not self.knowledge_tokens:
+        agent = self.agent
+        if agent.knowledge is None or question is None or not agent.knowledge_tokens:
             return []
         asked = question_of(question)
-        found = await self.knowledge.find(asked, context, k=_MOST_PASSAGES) if asked else []
-        return fill(found, self.knowledge_tokens, counter)
+        found = await agent.knowledge.find(asked, context, k=_MOST_PASSAGES) if asked else []
+        return fill(found, agent.knowledge_tokens, counter)
 
     async def _recall(self, context: AgentContext, counter: TokenCounter) -> Recall:
         """Return the window, what was found for the last message of a person, and what is known next to it."""
+        agent = self.agent
         return await context.chat_history.recall(
-            self.selector,
-            search_k=self.search_k,
+            agent.message_selector,
+            search_k=0 if agent.search_tokens == 0 else agent.search_k,
             model=self.model,
-            room=room_for_found(_UNLIMITED if self.search_tokens is None else self.search_tokens, counter),
+            room=room_for_found(_UNLIMITED if agent.search_tokens is None else agent.search_tokens, counter),
             beside=partial(self._read_known, context=context, now=context.storage.now()),
         )
 
@@ -168,11 +163,11 @@ class PromptBuilder:
         question = context.chat_history.last_user_message
         author, model = None if question is None else question.author, self.model or ""
         known = find_known(connection, context.id, author, model, now)
-        noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.notes_tokens else []
+        noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.agent.notes_tokens else []
         is_told = known.facts and not is_guest(context.context_keys)
         facts = visible_facts(connection, context.id, author, with_ended=True) if is_told else []
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
-        kept = self.kept_out
+        kept = self.bounds.kept_out
         if kept is None:
             kept = read_kept_out(connection, context.id, model, now) if known.kept_out else NOTHING_KEPT_OUT
         return noted, facts, waiting, kept
@@ -181,10 +176,10 @@ class PromptBuilder:
         self, found: list[SearchHit], question: Message | None, counter: TokenCounter, shared: frozenset[str]
     ) -> list[SearchHit]:
         """Return what was found that fits with the marks of namesakes."""
-        if not shared or self.search_tokens is None:
+        if not shared or self.agent.search_tokens is None:
             return found
         asked = "" if question is None else question_of(question)
-        return room_for_found(self.search_tokens, counter, shared).fill(found, asked)
+        return room_for_found(self.agent.search_tokens, counter, shared).fill(found, asked)
 
     def _describe_known(
         self, question: Message | None, known: _Known, shared: frozenset[str], counter: TokenCounter
@@ -197,7 +192,7 @@ class PromptBuilder:
             person = describe_person(facts, author.name, question.full_text, count, mark=mark)
         else:
             person = ""
-        return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
+        return describe_notes(noted, self.agent.notes_tokens, count) if noted else "", person, waiting
 
 
 def _without(window: Iterable[Message], parts: Iterable[Message]) -> list[Message]:
@@ -216,53 +211,23 @@ def _shared_names(recall: Recall, question: Message | None, more: Iterable[Autho
     return shared_names(people) if len(people) > 1 else frozenset()
 
 
-def _scales(counter: TokenCounter, shared: frozenset[str], shared_found: frozenset[str]) -> Scales:
-    count_messages = partial(size_of, counter=counter)
-    return Scales(
-        system=lambda text: _system_size(text, counter),  # type: ignore[arg-type]  # as in count_again,
-        text=lambda text: counter.count(text) + TOKENS_AROUND_A_MESSAGE,
-        message=partial(_message_size, counter=counter, shared=shared | shared_found),
-        found=partial(found_sizes, counter=counter, shared=shared_found),
-        step=lambda step: step.size(counter.name, count_messages),
-    )
-
-
-@lru_cache(maxsize=64)
-def _system_size(text: str, counter: TokenCounter) -> int:
-    return counter.count(text) + TOKENS_AROUND_A_MESSAGE
-
-
-def _message_size(message: Message, counter: TokenCounter, shared: frozenset[str]) -> int:
-    said = message.full_text
-    size = counter.count(said) if message.token_count is None else message.token_count
-    size += TOKENS_AROUND_A_MESSAGE + said.count("\n")  # of a group's messages, further lines are moved to the right
-    if message.author and message.author.name:
-        size += count_again(f"{message.author.name}{mark_of(message.author, shared)}: ", counter)
-    for each in message.attachments:
-        size += counter.count(IMAGE_TOKENS_TEXT if is_image(each) else mention(each))
-    return size
-
-
 def _assemble(pieces: Pieces, *, has_step_pictures: bool = True) -> Prompt:
     of_steps = _messages if has_step_pictures else _messages_without_pictures
     question = [] if pieces.question is None else [pieces.question]
     show = partial(_said, is_group=pieces.is_group, shared=pieces.shared)
     prompt = Prompt()
-    if pieces.system:
-        prompt.add_section("system", [{"role": "system", "content": pieces.system}])
-    if pieces.notes:
-        prompt.add_section("notes", [{"role": "user", "content": pieces.notes}])
+
+    def add_texts(*names: str) -> None:
+        # Records are in the user's role: the templates of many models refuse a system message that is not the first.
+        for name in names:
+            if text := pieces.texts.get(name):
+                role = "system" if name == "system" else "user"
+                prompt.add_section(name, [{"role": role, "content": text}], is_kept=name != "looking_at")
+
+    add_texts("system", "notes")
     prompt.add_section("window", map(show, pieces.window), sources=pieces.window)
     prompt.add_section("earlier", of_steps(pieces.earlier), is_copied=True)
-    # Records are given in the user's role: the templates of many models refuse a system message that is not the first.
-    if pieces.person:
-        prompt.add_section("person", [{"role": "user", "content": pieces.person}])
-    if pieces.waiting:
-        prompt.add_section("waiting", [{"role": "user", "content": pieces.waiting}])
-    if pieces.looking_at:
-        prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
-    if pieces.documents:
-        prompt.add_section("documents", [{"role": "user", "content": pieces.documents}])
+    add_texts("person", "waiting", "looking_at", "documents")
     if pieces.found and pieces.question is not None:
         records = records_of(pieces.found, pieces.shared_found)
         is_weak = all(hit.is_weak for hit in pieces.found)
