@@ -22,9 +22,9 @@ from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_loop import is_model_failure, is_used_up
 from botservice.turns.model_calls import Interruption, WorkCut
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import DeliveryPlan, Live
+from botservice.turns.transport import Live, NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, tell_end
-from botservice.turns.turn_work import TurnWork, no_deliveries
+from botservice.turns.turn_work import TurnWork
 
 T = TypeVar("T")
 _PARAGRAPH = "\n\n"
@@ -94,18 +94,16 @@ class AgentRun:
         turn_id: The turn's id, as in the log.
     """
 
-    def __init__(  # noqa: PLR0913 - each with a default
+    def __init__(
         self,
         options: RunOptions,
         context: AgentContext,
         turn: Turn,
         claim: Claim,
         *,
-        plan_deliveries: DeliveryPlan = no_deliveries,
+        transport: Transport = NoTransport(),  # noqa: B008 - it has no state
         live: Live | None = None,
         on_end: Callable[[Claim], Awaitable[None]] | None = None,
-        is_spoken: bool = False,
-        has_buttons: Callable[[], bool] = lambda: True,
     ) -> None:
         self.context = context
         self.memory: AgentMemory = context.memory
@@ -117,8 +115,7 @@ class AgentRun:
         self._on_end = on_end
         self._may_pause = on_end is not None  # a program has it: nobody else stops between two steps
         self._interruption = Interruption()
-        self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
-        self._work.is_spoken = is_spoken
+        self._work = TurnWork(options, context, turn, claim, transport, live, self._interruption)
         self._is_stepping = False
         self._is_stopped = False
 

@@ -217,16 +217,7 @@ class ContextWork:
         record = StoredStream(self._storage, turn, claim, self._clock)
         shown = None if work.context.is_unasked else transport.live(work.context.context_keys, turn.events, record)
         live = None if shown is None else adopt(Live, shown)
-        run = AgentRun(
-            self._options,
-            work.context,
-            turn,
-            claim,
-            plan_deliveries=lambda answer: transport.plan(answer, turn.events),
-            has_buttons=lambda: bool(transport.capabilities.buttons),
-            live=live,
-            is_spoken=self._options.speaker is not None and transport.was_spoken(turn.events),
-        )
+        run = AgentRun(self._options, work.context, turn, claim, transport=transport, live=live)
         self.runs[claim.context_id] = Running(run, turn, turn.order_key)
         try:
             if self._has_news(claim.context_id):

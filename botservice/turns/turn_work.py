@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -33,10 +33,10 @@ from botservice.turns.open_step import OpenStep
 from botservice.turns.queries import finish_turn, note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
-from botservice.turns.spoken_answers import speak
+from botservice.turns.spoken_answers import Speech, speak
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspension import Suspension
-from botservice.turns.transport import DeliveryPlan, Live, Payload
+from botservice.turns.transport import Live, Payload, Transport
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.turn_saver import TurnAnswer, TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
@@ -46,11 +46,6 @@ logger = logging.getLogger(__name__)
 _PLANNED_INLINE = 4_000  # characters of an answer that are formatted in a few milliseconds, whatever they are
 
 
-def no_deliveries(_: Message) -> Sequence[Payload]:
-    """Return no message: the caller has the answer."""
-    return []
-
-
 class TurnWork(AgentLoop):
     """The work on one turn.
 
@@ -58,7 +53,6 @@ class TurnWork(AgentLoop):
         answer: The answer, once it is stored; an empty one if the agent has nothing to say to people who did not ask.
         outcome: How the turn ends with it.
         begun: The message that is to be sent once the answer is stored, if one is.
-        is_spoken: Whether the question was, so that the answer is as well.
     """
 
     def __init__(
@@ -67,22 +61,19 @@ class TurnWork(AgentLoop):
         context: AgentContext,
         turn: Turn,
         claim: Claim,
-        plan_deliveries: DeliveryPlan,
+        transport: Transport,
         live: Live | None,
         interruption: Interruption,
-        has_buttons: Callable[[], bool],
     ) -> None:
         super().__init__(options.agent, context, options.max_steps, options.clock, interruption)
         self.answer: Message | None = None
         self.outcome = Outcome.ANSWERED
         self.begun: Delivery | None = None
-        self.is_spoken = False
         self._options = options
         self._turn = turn
         self._claim = claim
-        self._plan_deliveries = plan_deliveries
+        self._transport = transport
         self._live = live
-        self._has_buttons = has_buttons
         self._saver = TurnSaver(context, claim)
         self._bill = UsageRecorder(options, context, turn)
         self._sub_agents: SubAgents | None = None
@@ -177,7 +168,9 @@ class TurnWork(AgentLoop):
     def _open(self) -> OpenStep:
         """Return the object that runs the calls of steps, made at the first one: most turns have none."""
         if self._opened is None:
-            suspension = Suspension(self._turn, self.context, self._plan_deliveries, self._has_buttons())
+            suspension = Suspension(
+                self._turn, self.context, self._payloads_of, bool(self._transport.capabilities.buttons)
+            )
             self._opened = OpenStep(
                 self._options, suspension, self._claim, self._saver, self._bill, self._interruption, self._call_back
             )
@@ -275,7 +268,7 @@ class TurnWork(AgentLoop):
         new = await new_answer(self._turn.id, action, now, self.context.language)
         offered = self._buttons() if self.context.steps_taken else ()
         shown = preview(new, (*offered, *action.buttons), self.context.language)
-        speech = await speak(self._options, shown.text) if self.is_spoken and not shown.attachments else None
+        speech = await self._speak(shown)
         shown = shown if speech is None else replace(shown, spoken=speech.attachment)
         payloads = await self._plan_for(shown)
         is_limited = self._options.budgets.has_limits and bool(payloads)
@@ -316,9 +309,18 @@ class TurnWork(AgentLoop):
     async def _plan_for(self, shown: Message) -> Sequence[Payload]:
         """Return the payloads of a message; a long one is formatted off the event loop."""
         if len(shown.text) <= _PLANNED_INLINE:
-            return self._plan_deliveries(shown)
-        planned: Sequence[Payload] = await run_in_thread(lambda: self._plan_deliveries(shown), name="formatting")
+            return self._payloads_of(shown)
+        planned: Sequence[Payload] = await run_in_thread(lambda: self._payloads_of(shown), name="formatting")
         return planned
+
+    def _payloads_of(self, shown: Message) -> Sequence[Payload]:
+        return self._transport.plan(shown, self._turn.events)
+
+    async def _speak(self, shown: Message) -> Speech | None:
+        """Return an answer as speech, where the question was spoken."""
+        can_speak = self._options.speaker is not None and not shown.attachments
+        is_spoken = can_speak and self._transport.was_spoken(self._turn.events)
+        return await speak(self._options, shown.text) if is_spoken else None
 
     async def _plan_warning(
         self, shown: Message, payloads: Sequence[Payload]
@@ -329,7 +331,7 @@ class TurnWork(AgentLoop):
             return None, []
         line = self._bill.warning_text(warning)
         aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)
-        return warning, [*payloads, *self._plan_deliveries(aside)]
+        return warning, [*payloads, *self._payloads_of(aside)]
 
     def _take_answer(self, written: tuple[Message, Delivery | None], buttons: tuple[Button, ...]) -> None:
         self._bill.confirm()
