@@ -24,7 +24,6 @@ from botservice.people.usage_queries import (
     read_messages_sent,
     read_used,
     record_call,
-    record_calls,
     release_observer,
     write_observer_reservation,
     write_reservation,
@@ -262,14 +261,9 @@ class Budgets:
 
     def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what a call took, in the transaction that stores what came of it."""
-        self.settle_all(connection, [(turn_id, payer, call, now)])
-
-    def settle_all(self, connection: Connection, calls: Sequence[tuple[int, Payer, ModelCall, datetime]]) -> None:
-        """Count what calls of turns took (see `settle`)."""
-        record_calls(connection, [(payer, call, now) for _, payer, call, now in calls])
+        record_call(connection, payer, call, now)
         if self.has_limits:
-            for turn_id, *_ in calls:
-                delete_reservation(connection, turn_id)
+            delete_reservation(connection, turn_id)
 
     async def release(self, storage: Storage, turn_id: int) -> None:
         """Release the reservation for a call that failed."""

@@ -324,13 +324,8 @@ def _add(insert: Callable[..., Any]) -> Any:
     return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
 
 
-def add_figures(connection: Connection, turn_id: int, figures: Figures, now: datetime) -> None:
-    """Add to the figures of a turn, which has worked until now; nothing happens where it was forgotten."""
-    add_all_figures(connection, [(turn_id, figures, now)])
-
-
-def add_all_figures(connection: Connection, given: Sequence[tuple[int, Figures, datetime]]) -> None:
-    """Add to the figures of turns (see `add_figures`)."""
+def add_figures(connection: Connection, given: Sequence[tuple[int, Figures, datetime]]) -> None:
+    """Add to the figures of turns, each of which has worked until a moment; nothing happens where it was forgotten."""
     rows = [
         {
             **{name: getattr(figures, name) for name in _COLUMNS},

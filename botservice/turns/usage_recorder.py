@@ -15,13 +15,13 @@ from botservice.core.policies import Scope, Unit
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import count_aside, counter_for
-from botservice.people.budgets import Budgets, Reservation, Standing, nearly_used_text
+from botservice.people.budgets import Reservation, Standing, nearly_used_text
 from botservice.people.usage import ModelCall, Payer
-from botservice.people.usage_queries import record_call
+from botservice.people.usage_queries import delete_reservation, record_call, record_calls
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.model_calls import Figures, ModelAttempts, add_all_figures, add_figures
+from botservice.turns.model_calls import Figures, ModelAttempts, add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech
 from botservice.turns.turn import Turn
@@ -44,7 +44,6 @@ class PaidCall:
         after: Writes something after it.
     """
 
-    budgets: Budgets
     turn_id: int
     payer: Payer
     call: ModelCall
@@ -55,10 +54,8 @@ class PaidCall:
 
 def write_usage(connection: Connection, used: Sequence[PaidCall]) -> None:
     """Store what model calls took, in the transaction that stores what came of them."""
-    for budgets in {each.budgets for each in used}:
-        own = [(each.turn_id, each.payer, each.call, each.now) for each in used if each.budgets is budgets]
-        budgets.settle_all(connection, own)
-    add_all_figures(connection, [(each.turn_id, each.figures, each.now) for each in used])
+    record_calls(connection, [(each.payer, each.call, each.now) for each in used])
+    add_figures(connection, [(each.turn_id, each.figures, each.now) for each in used])
     for each in used:
         if each.after is not None:
             each.after(connection)
@@ -154,25 +151,33 @@ class UsageRecorder:
         if call is None:
             return ()
         payer = self._payer_now()
-        after = None if self._reservation is None else partial(self._warn_owner, payer=payer, now=now)
-        return (PaidCall(self._budgets, self._turn.id, payer, call, self._figures(call), now, after),)
+        after = partial(self._settle, payer=payer, now=now) if self._budgets.has_limits else None
+        return (PaidCall(self._turn.id, payer, call, self._figures(call), now, after),)
 
-    def _warn_owner(self, connection: Connection, payer: Payer, now: datetime) -> None:
-        """Log that a budget of the whole service is nearly used, once in its period."""
+    def _settle(self, connection: Connection, payer: Payer, now: datetime) -> None:
+        """Release the reservation, and log that a budget of the whole service is nearly used, once in its period."""
+        delete_reservation(connection, self._turn.id)
         for standing in self._nearly_used():
             if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
                 facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}
                 logger.warning("budget.nearly_used", extra=facts)
 
     def _figures(self, call: ModelCall) -> Figures:
-        used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
-        return replace(self.attempts.figures(), calls=1, model=call.model, **used)
+        return replace(
+            self.attempts.figures(),
+            calls=1,
+            model=call.model,
+            input_tokens=call.input_tokens,
+            output_tokens=call.output_tokens,
+            cached_tokens=call.cached_tokens,
+            cost=call.cost,
+        )
 
     def write_failed(self, connection: Connection) -> None:
         """Store that the model was asked without success."""
         figures = self.attempts.figures()
         if figures.failed_calls:
-            add_figures(connection, self._turn.id, replace(figures, model=self._models[0]), self._clock())
+            add_figures(connection, [(self._turn.id, replace(figures, model=self._models[0]), self._clock())])
 
     def write_speech(self, connection: Connection, speech: Speech, now: datetime) -> None:
         """Store an answer as it is spoken until it is sent, and what it took."""
