@@ -111,13 +111,8 @@ def name_stream(connection: Connection, change: Mapping[str, Any]) -> None:
     connection.execute(_NAME_STREAM, change)
 
 
-def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
-    """Store the deliveries of an answer. An open stream of the turn becomes its first message."""
-    owe(connection, turn, payloads, now)
-
-
-def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
-    """Store the deliveries of a message, and return them in order."""
+def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
+    """Store the deliveries of a message, and return them in order. An open stream of the turn becomes the first."""
     return _write(connection, [_New(turn, payloads, now, _find_owed(connection, [turn.context_id]))])[0]
 
 

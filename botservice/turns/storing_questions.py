@@ -44,7 +44,7 @@ async def store_question(
     options: RunOptions,
     transport: Transport,
     *,
-    also: Callable[[Connection], None] | None = None,
+    also: Callable[[Connection], object] | None = None,
 ) -> bool:
     """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
 
@@ -93,7 +93,7 @@ async def store_task(
     options: RunOptions,
     *,
     transport: str,
-    also: Callable[[Connection], None],
+    also: Callable[[Connection], object],
     told_first: Sequence[Payload] = (),
 ) -> None:
     """Store a task as a running turn that no event asks for: its message was written earlier.
@@ -124,7 +124,7 @@ class _Beginning:
     prompt: str
     changes: StepChanges
     now: datetime
-    also: Callable[[Connection], None] | None
+    also: Callable[[Connection], object] | None
     told_first: Sequence[Payload]
 
 
@@ -136,7 +136,7 @@ async def _save(
     turn: Turn | Mapping[str, Any],
     *,
     is_told: bool,
-    also: Callable[[Connection], None] | None = None,
+    also: Callable[[Connection], object] | None = None,
     told_first: Sequence[Payload] = (),
 ) -> int:
     now = options.clock()

@@ -19,7 +19,7 @@ from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import MOST_MESSAGES, ApprovalRequest, show_question
 from botservice.turns.call_queries import find_of_turn, insert_pending, note_told, set_delivery
-from botservice.turns.delivery_queries import owe, owe_in_place
+from botservice.turns.delivery_queries import owe_in_place, write_deliveries
 from botservice.turns.queries import suspend_turn
 from botservice.turns.tool_question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import DeliveryPlan
@@ -68,7 +68,7 @@ class Suspension:
             self._ask(connection, about, made, now)
         for index, later in waiting.items():
             if later is not None and not isinstance(later, QuestionsAsked):
-                owe(connection, self.turn, self.plan(self._write_note(made[index], later, now)), now)
+                write_deliveries(connection, self.turn, self.plan(self._write_note(made[index], later, now)), now)
         question = self.context.chat_history.last_user_message
         suspend_turn(connection, self.turn.id, None if question is None else question.id)
         return waiting_for(self.turn.id, pending, made)
@@ -122,7 +122,7 @@ class Suspension:
         self, connection: Connection, about: Sequence[WaitingCall], made: Sequence[ToolCall], now: datetime
     ) -> None:
         """Ask the person about calls in one message."""
-        if sent := owe(connection, self.turn, self.plan(self._write(connection, about, made, now)), now):
+        if sent := write_deliveries(connection, self.turn, self.plan(self._write(connection, about, made, now)), now):
             set_delivery(connection, [each.id for each in about], sent[-1].id)
 
     def _write(

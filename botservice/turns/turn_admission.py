@@ -32,7 +32,7 @@ from botservice.turns.unanswered_turns import plan_notice, refusal_text, unread_
 
 logger = logging.getLogger(__name__)
 
-Write = Callable[[Connection], None]
+Write = Callable[[Connection], object]
 
 
 @dataclass(slots=True)

@@ -14,12 +14,12 @@ from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import Message
 from botservice.core.states import Outcome
-from botservice.history.queries import insert_message, insert_messages
+from botservice.history.queries import insert_messages
 from botservice.history.rows import NewMessage
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.turns.delivery_queries import begin_deliveries, write_deliveries
-from botservice.turns.queries import finish_turn, finish_turns, lock_turns
+from botservice.turns.delivery_queries import begin_deliveries
+from botservice.turns.queries import finish_turns, lock_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import PaidCall, write_usage
@@ -53,8 +53,7 @@ class _Save:
     context: AgentContext
     changes: StepChanges
     metadata: MetadataChanges | None
-    also: Also[Any] | None
-    answer: TurnAnswer | None
+    also: Also[Any] | TurnAnswer | None
 
 
 class TurnSaver:
@@ -74,33 +73,24 @@ class TurnSaver:
             ClaimLost: another process works on the context.
             InvalidField: something that is no item was put among the steps, or no JSON into the metadata.
         """
-        await self._write(None, None, None, opened)
+        await self.save_with(None, opened=opened)
 
     async def save_with(
-        self, also: Also[T], then: Callable[[T], object] | None = None, opened: MemoryItem | None = None
+        self,
+        also: Also[T] | TurnAnswer | None,
+        then: Callable[[T], object] | None = None,
+        opened: MemoryItem | None = None,
     ) -> None:
-        """Store what changed in one transaction with what `also` writes.
+        """Store what changed in one transaction with what `also` writes, or with the answer, which ends the turn.
 
         Args:
-            then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled.
+            then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled. For
+                an answer that is the stored message, and the delivery that is to be sent now, if one is.
         """
-        await self._write(also, None, then, opened)
-
-    async def save_answer(self, answer: TurnAnswer, then: Callable[[tuple[Message, Delivery | None]], object]) -> None:
-        """Store what changed with the answer, which ends the turn (see `save_with`)."""
-        await self._write(None, answer, then, None)
-
-    async def _write(
-        self,
-        also: Also[Any] | None,
-        answer: TurnAnswer | None,
-        then: Callable[[Any], object] | None,
-        opened: MemoryItem | None,
-    ) -> None:
         context = self._context
         changes = context.records.changes(context.memory.steps, opened)
         metadata = context.changed_metadata()
-        if not changes and metadata is None and also is None and answer is None:
+        if not changes and metadata is None and also is None:
             return
 
         def confirm(written: tuple[list[int], Any]) -> None:
@@ -111,7 +101,7 @@ class TurnSaver:
             if then is not None:
                 then(result)
 
-        save = _Save(context, changes, metadata, also, answer)
+        save = _Save(context, changes, metadata, also)
         writing = context.storage.issue_for(
             save, _save_all, fence=self._claim, sort_key=(context.id,), is_waited_for=True
         )
@@ -125,10 +115,10 @@ class TurnSaver:
 
 def _save_all(connection: Connection, saves: Sequence[_Save]) -> list[tuple[list[int], Any]]:
     """Write what has changed in contexts; return for each the ids of added steps, and what else was written."""
-    answers = [each.answer for each in saves if each.answer is not None]
+    answers = [each.also for each in saves if isinstance(each.also, TurnAnswer)]
     _finish_turns(connection, answers)
-    going_on = {each.context.turn_id for each in saves if each.answer is None and each.context.turn_id is not None}
-    _check_turns(connection, going_on)
+    going_on = [each.context.turn_id for each in saves if not isinstance(each.also, TurnAnswer)]
+    _check_turns(connection, {turn_id for turn_id in going_on if turn_id is not None})
     of_records = [(each.context.records, each.changes) for each in saves]
     row_ids = apply_all(connection, [(records, changes, records.turn_id) for records, changes in of_records])
     for each in saves:
@@ -136,7 +126,7 @@ def _save_all(connection: Connection, saves: Sequence[_Save]) -> list[tuple[list
             write_metadata(connection, each.context.id, each.metadata)
     answered = iter(_write_answers(connection, answers))
     return [
-        (ids, next(answered) if each.answer is not None else None if each.also is None else each.also(connection, ids))
+        (ids, next(answered) if isinstance(each.also, TurnAnswer) else each.also and each.also(connection, ids))
         for each, ids in zip(saves, row_ids, strict=True)
     ]
 
@@ -173,13 +163,3 @@ def _write_answers(connection: Connection, answers: Sequence[TurnAnswer]) -> lis
         for each, other in zip(answers, prepared, strict=True)
     ]
     return list(zip(messages, begin_deliveries(connection, sent), strict=True))
-
-
-def write_stopped(
-    connection: Connection, turn: Turn, new: NewMessage | None, payloads: Sequence[Payload], now: datetime
-) -> None:
-    """End a turn that was stopped; new is what had been said by then."""
-    if new is not None:
-        insert_message(connection, turn.context_id, new)
-    write_deliveries(connection, turn, payloads, now)
-    finish_turn(connection, turn.id, now, Outcome.STOPPED)

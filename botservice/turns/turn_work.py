@@ -17,16 +17,17 @@ from botservice.core.errors import InvalidField, TurnWaiting
 from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.core.states import Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
+from botservice.history.queries import insert_message
 from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.turns import turn_saver
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.answer_message import is_declined, new_answer, preview
 from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.call_queries import close_pending
+from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.listening_queries import GateDecision, set_decision
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, describe_answer, describe_prompt
 from botservice.turns.open_step import OpenStep
@@ -152,7 +153,10 @@ class TurnWork(AgentLoop):
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
-            turn_saver.write_stopped(connection, self._turn, new, payloads, now)
+            if new is not None:
+                insert_message(connection, self._turn.context_id, new)
+            write_deliveries(connection, self._turn, payloads, now)
+            finish_turn(connection, self._turn.id, now, Outcome.STOPPED)
             close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped)
@@ -286,7 +290,7 @@ class TurnWork(AgentLoop):
         answer = TurnAnswer(self._turn, new, payloads, now, self._bill.used(now), None if is_plain else prepare)
         self.memory.steps.append(step)
         try:
-            await self._saver.save_answer(answer, partial(self._take_answer, buttons=shown.buttons))
+            await self._saver.save_with(answer, partial(self._take_answer, buttons=shown.buttons))
         finally:
             if self.answer is None:  # it is not stored: nothing was answered
                 self.memory.steps[:] = [each for each in self.memory.steps if each is not step]
