@@ -5,16 +5,20 @@ Between the moment at which one was accepted and this one, an owner may have tak
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 
 from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
-from botservice.core.messages import InboundMessage
+from botservice.core.states import EventKind
+from botservice.history.queries import change_message, delete_message
+from botservice.history.rows import NewWords
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.turns.call_queries import withdraw_turn
+from botservice.turns.call_queries import withdraw_question, withdraw_turn
 from botservice.turns.delivery_queries import drop_stopped
-from botservice.turns.edits_and_deletions import Controls, DueChanges, PendingControl, apply_changes, find_controls
-from botservice.turns.event_queries import mark_handled
+from botservice.turns.edits_and_deletions import Controls, DueChanges, PendingControl, find_controls, read_words
+from botservice.turns.event_queries import find_newest_change, mark_handled
 from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Transport
@@ -73,16 +77,35 @@ class ControlEffects:
         logger.info("context.stopped", extra={"context": context_id})
 
     async def apply(self, due: DueChanges, claim: Claim) -> None:
-        """Apply edits and deletions to the history."""
-        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
+        """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged."""
+        now, context_id = self._clock(), claim.context_id
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
+        by_message: dict[str, list[PendingControl]] = {}
+        for change in due.changes:
+            by_message.setdefault(change.external_id, []).append(change)
+        for changes in by_message.values():
+            words = await self._read_words(changes[-1], claim, keys)
+            write = partial(_change, context_id=context_id, changes=changes, words=words, now=now)
+            await self._storage.write(write, fence=claim, sort_key=(context_id,))
+        if due.stale:
+            # Of messages that are not kept: of a person who was not let in, perhaps.
+            await self._storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
 
-        async def read(change: PendingControl) -> InboundMessage | None:
-            return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
-
-        async def may(change: PendingControl) -> bool:
-            return await self._may(change.event, change.transport, keys)
-
-        await apply_changes(self._storage, read, due, claim, self._clock(), may)
+    async def _read_words(
+        self, change: PendingControl, claim: Claim, context_keys: Mapping[str, str]
+    ) -> NewWords | None:
+        """Return what an edited message says, if its author still has access."""
+        if change.kind is EventKind.DELETE or not await self._may(change.event, change.transport, context_keys):
+            return None
+        transport = self._transports[change.transport]
+        try:
+            message = await self._admission.read_change(change.event, claim, context_keys, transport)
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception:
+            logger.exception("change.unreadable", extra={"event": change.event.id})
+            return None
+        return None if message is None else await read_words(message)
 
     async def turn_away_changes(self, claim: Claim) -> bool:
         """Drop the edits of people who have no access, while they wait for their message; return whether any do."""
@@ -115,3 +138,19 @@ class ControlEffects:
         if not ruling.is_admitted:
             logger.info("turn.without_effect", extra={"event": event.id})
         return ruling.is_admitted
+
+
+def _change(
+    connection: Connection, context_id: int, changes: Sequence[PendingControl], words: NewWords | None, now: datetime
+) -> None:
+    """Give a message in the history its newest words, or delete it: also without access, its author may."""
+    newest = changes[-1]
+    mark_handled(connection, [each.event.id for each in changes], now)
+    known = find_newest_change(connection, context_id, newest.external_id)
+    if known is not None and known > newest.order_key:
+        return  # a newer one took effect before this one had come
+    if newest.kind is EventKind.DELETE:
+        withdraw_question(connection, context_id, newest.external_id, now)
+        delete_message(connection, context_id, newest.external_id)
+    elif words is not None:
+        change_message(connection, context_id, newest.external_id, words, now)

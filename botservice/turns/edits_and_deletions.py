@@ -4,25 +4,19 @@ A message that is not in the history yet enters it as it was changed. One that i
 the holder of the context: a run that is under way goes on with what it was asked.
 """
 
-import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind
 from botservice.history.chat_history import count_text
-from botservice.history.queries import change_message, delete_message, find_stored
+from botservice.history.queries import change_message, find_stored
 from botservice.history.rows import NewWords
-from botservice.storage.claims import Claim
-from botservice.storage.database import Connection, Row, Storage
-from botservice.turns.call_queries import withdraw_question
-from botservice.turns.event_queries import find_newest_change, list_controls, mark_handled
+from botservice.storage.database import Connection, Row
+from botservice.turns.event_queries import find_newest_change, list_controls
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import StoredEvent
-
-logger = logging.getLogger(__name__)
 
 # So long a change waits for a message that it has overtaken on the way.
 PATIENCE = timedelta(minutes=10)
@@ -41,10 +35,6 @@ class PendingControl:
     transport: str
     order_key: int
     external_id: str
-
-
-ReadChange = Callable[[PendingControl], Awaitable[InboundMessage | None]]
-"""Returns what a message says after a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +75,6 @@ class DueChanges:
     stale: tuple[int, ...] = ()
 
 
-Judge = Callable[[PendingControl], Awaitable[bool]]
-
-
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
     """Return the unhandled controls of a context; changes only of these transports."""
     rows = list_controls(connection, context_id)
@@ -113,34 +100,11 @@ def find_stale(controls: Controls, now: datetime) -> DueChanges | None:
     return DueChanges((), stale) if stale else None
 
 
-async def apply_changes(
-    storage: Storage, read: ReadChange, due: DueChanges, claim: Claim, now: datetime, may: Judge
-) -> None:
-    """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged.
-
-    Args:
-        may: Says whether an edit may take effect. A person who has no access may still delete what they wrote.
-    """
-    by_message: dict[str, list[PendingControl]] = {}
-    for change in due.changes:
-        by_message.setdefault(change.external_id, []).append(change)
-    for external_id, changes in by_message.items():
-        newest = changes[-1]
-        is_welcome = newest.kind is EventKind.DELETE or await may(newest)
-        words = await _read_words(read, newest) if is_welcome else None
-        ids = [each.event.id for each in changes]
-        write = _writer(claim.context_id, external_id, newest, words, ids, now)
-        await storage.write(write, fence=claim, sort_key=(claim.context_id,))
-    if due.stale:
-        # Of messages that are not kept: of a person who was not let in, perhaps.
-        await storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
-
-
 async def rewriting(
     context_id: int, external_id: str, order_key: int, message: InboundMessage, now: datetime
 ) -> Callable[[Connection], None]:
     """Return the write that has the history show a message as it is read now, unless it was edited meanwhile."""
-    words = await _words_of(message)
+    words = await read_words(message)
 
     def write(connection: Connection) -> None:
         known = find_newest_change(connection, context_id, external_id)
@@ -167,37 +131,8 @@ async def as_changed(
     return result, handled
 
 
-def _writer(
-    context_id: int, external_id: str, newest: PendingControl, words: NewWords | None, ids: Sequence[int], now: datetime
-) -> Callable[[Connection], None]:
-    def write(connection: Connection) -> None:
-        mark_handled(connection, ids, now)
-        known = find_newest_change(connection, context_id, external_id)
-        if known is not None and known > newest.order_key:
-            return  # a newer one took effect before this one had come
-        if newest.kind is EventKind.DELETE:
-            withdraw_question(connection, context_id, external_id, now)
-            delete_message(connection, context_id, external_id)
-        elif words is not None:
-            change_message(connection, context_id, external_id, words, now)
-
-    return write
-
-
-async def _read_words(read: ReadChange, change: PendingControl) -> NewWords | None:
-    if change.kind is EventKind.DELETE:
-        return None
-    try:
-        message = await read(change)
-    except (ClaimLost, StorageUnavailable):
-        raise
-    except Exception:
-        logger.exception("change.unreadable", extra={"event": change.event.id})
-        return None
-    return None if message is None else await _words_of(message)
-
-
-async def _words_of(message: InboundMessage) -> NewWords:
+async def read_words(message: InboundMessage) -> NewWords:
+    """Return the words by which a changed message is kept."""
     counter, count = await count_text(message.full_text)
     return NewWords(
         message.text,
