@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from botservice.conversation.context import AgentContext
@@ -57,28 +58,27 @@ class QuestionParts:
 
     def find(self, connection: Connection, turn: Turn, context: AgentContext) -> NewParts | None:
         """Return the parts of the question of the next turn; None if there are none, or too late for that turn."""
-        parts = find_parts(connection, turn, self._transports[turn.transport])
+        parts = _find_parts(connection, turn, self._transports[turn.transport])
         if parts and turn.status is TurnStatus.QUEUED:
             return NewParts(turn, parts)
-        return NewParts(turn, parts, context) if parts and may_begin_again(context) else None
+        return NewParts(turn, parts, context) if parts and _may_begin_again(context) else None
 
     async def have_come(self, turn: Turn) -> bool:
         """Return whether more of the question of a turn that runs has come."""
         transport = self._transports[turn.transport]
-        return bool(await self._storage.read(lambda connection: find_parts(connection, turn, transport)))
+        return bool(await self._storage.read(lambda connection: _find_parts(connection, turn, transport)))
 
     async def join(self, work: NewParts, claim: Claim) -> None:
         """Make one turn of several that one question has come as."""
         turn, transport = work.turn, self._transports[work.turn.transport]
         try:
             if work.context is None:
-                await join_queued(self._storage, turn, work.parts, claim)
+                join = partial(join_turns, turn=turn, parts=work.parts)
+                await self._storage.write(join, fence=claim)
                 return
             await asyncio.sleep(_SETTLING_SECONDS)
-            parts = await self._storage.read(lambda connection: find_parts(connection, turn, transport))
-            await join_running(
-                work.context, turn, parts or work.parts, claim, transport, self._options, self._admission
-            )
+            parts = await self._storage.read(lambda connection: _find_parts(connection, turn, transport))
+            await self._join_running(work.context, turn, parts or work.parts, claim, transport)
         except TurnGrew:
             logger.info("turn.grew")
         except (ClaimLost, StorageUnavailable):
@@ -87,8 +87,38 @@ class QuestionParts:
             logger.exception("turn.parts_unreadable")
             await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, None)
 
+    async def _join_running(
+        self, context: AgentContext, turn: Turn, parts: Sequence[Turn], claim: Claim, transport: Transport
+    ) -> None:
+        """Store more messages of the question of a turn that has begun; the turn goes on with them.
 
-def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list[Turn]:
+        Raises:
+            TurnGrew: one of the turns is not what was read any more, or a message was forgotten meanwhile.
+        """
+        parts = sorted(parts, key=lambda each: each.order_key)
+        said, tell = await self._admission.read_parts(
+            [event for each in parts for event in each.events], turn, context, transport
+        )
+        before = {event.id for each in parts if each.order_key < turn.order_key for event in each.events}
+        now = self._options.clock()
+        spoken = await read_spoken(said, now)
+        _add_to_task(context, spoken, sum(event.id in before for event, _ in said))
+
+        def write(connection: Connection, _: Sequence[int]) -> bool:
+            join_turns(connection, turn, parts)
+            if tell is not None:
+                tell(connection)
+            [stored] = store_spoken(connection, [(context.id, spoken, now)])
+            notes = read_notes(connection, [(context.id, heard) for heard in spoken.heard])
+            return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
+
+        gone: list[bool] = []
+        await TurnSaver(context, claim).save_with(write, gone.append)
+        if any(gone):
+            await clear_forgotten(context, turn.id)
+
+
+def _find_parts(connection: Connection, turn: Turn, transport: Transport) -> list[Turn]:
     """Return the queued turns whose messages belong to the question of a turn, in the platform's order.
 
     A turn of which people have seen something has no more parts.
@@ -105,56 +135,10 @@ def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list
     return [] if parts and is_shown(connection, turn.id) else parts
 
 
-def may_begin_again(context: AgentContext) -> bool:
+def _may_begin_again(context: AgentContext) -> bool:
     """Return whether the turn that has begun in a context has done nothing yet."""
     is_untouched = not context.steps_taken and context.open_step is None and context.task is not None
     return is_untouched and not any(isinstance(each, PlanningStep) for each in context.memory.steps)
-
-
-async def join_queued(storage: Storage, turn: Turn, parts: Sequence[Turn], claim: Claim) -> None:
-    """Make one turn of several that have not begun.
-
-    Raises:
-        TurnGrew: one of them is not what was read any more.
-    """
-    await storage.write(lambda connection: join_turns(connection, turn, parts), fence=claim)
-
-
-async def join_running(
-    context: AgentContext,
-    turn: Turn,
-    parts: Sequence[Turn],
-    claim: Claim,
-    transport: Transport,
-    options: RunOptions,
-    admission: TurnAdmission,
-) -> None:
-    """Store more messages of the question of a turn that has begun; the turn goes on with them.
-
-    Raises:
-        TurnGrew: one of the turns is not what was read any more, or a message was forgotten meanwhile.
-    """
-    parts = sorted(parts, key=lambda each: each.order_key)
-    said, tell = await admission.read_parts(
-        [event for each in parts for event in each.events], turn, context, transport
-    )
-    before = {event.id for each in parts if each.order_key < turn.order_key for event in each.events}
-    now = options.clock()
-    spoken = await read_spoken(said, now)
-    _add_to_task(context, spoken, sum(event.id in before for event, _ in said))
-
-    def write(connection: Connection, _: Sequence[int]) -> bool:
-        join_turns(connection, turn, parts)
-        if tell is not None:
-            tell(connection)
-        [stored] = store_spoken(connection, [(context.id, spoken, now)])
-        notes = read_notes(connection, [(context.id, heard) for heard in spoken.heard])
-        return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
-
-    gone: list[bool] = []
-    await TurnSaver(context, claim).save_with(write, gone.append)
-    if any(gone):
-        await clear_forgotten(context, turn.id)
 
 
 def _add_to_task(context: AgentContext, spoken: Spoken, before: int) -> None:
