@@ -162,6 +162,12 @@ async def _aside(room: Room) -> None:
     await room.call(method, **parameters)
 
 
+async def _administrators(room: Room) -> None:
+    found = await room.call("getChatAdministrators", chat_id=room.places["group"])
+    named = [each.get("status") in ("creator", "administrator") and "id" in each.get("user", {}) for each in found]
+    _check(holds=bool(named) and all(named), said=[sorted(each) for each in found])
+
+
 async def _reply_to_what_is_gone(room: Room) -> None:
     reply = {"message_id": 2_000_000_000, "allow_sending_without_reply": True}
     await _send(room, text="to nobody", reply_parameters=reply)
@@ -241,6 +247,13 @@ PROBES: Final = [
         _aside,
         ["group", "member"],
         has_fallback=True,
+    ),
+    Probe(
+        "who runs a group",
+        ["getChatAdministrators"],
+        "its creator and its administrators, each with an id",
+        _administrators,
+        ["group"],
     ),
     Probe("a reply to what is gone", ["sendMessage"], "it is sent without", _reply_to_what_is_gone, ["private"]),
     Probe(

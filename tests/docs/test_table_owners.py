@@ -128,6 +128,10 @@ WITH_QUERIES = (
 )
 
 
+def test_a_package_without_queries_exists():
+    assert [each for each in WITHOUT_QUERIES_YET if not (ROOT / "botservice" / each).is_dir()] == []
+
+
 @pytest.mark.parametrize("package", WITH_QUERIES)
 def test_the_statements_of_a_package_stand_in_its_queries(package):
     paths = [path for path in (ROOT / package).rglob("*.py") if not path.name.endswith("queries.py")]
