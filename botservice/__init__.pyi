@@ -16,6 +16,7 @@ from .agent.toolbox import Toolset as Toolset
 from .background.observer import Observation as Observation
 from .background.observer import Observer as Observer
 from .commands.command import Command as Command
+from .config.settings import Settings as Settings
 from .conversation.agent_memory import AgentMemory as AgentMemory
 from .conversation.agent_memory import Memory as Memory
 from .conversation.callbacks import ForgetOldImages as ForgetOldImages
@@ -75,6 +76,7 @@ from .core.messages import TokenUsage as TokenUsage
 from .core.messages import ToolCall as ToolCall
 from .core.references import Reference as Reference
 from .core.references import ReferenceKind as ReferenceKind
+from .core.states import EventKind as EventKind
 from .history.chat_history import ChatHistory as ChatHistory
 from .history.embeddings import Embedder as Embedder
 from .history.embeddings import OpenAIEmbedder as OpenAIEmbedder
@@ -88,6 +90,7 @@ from .history.window import MessageWindowMessageSelector as MessageWindowMessage
 from .history.window import NoMessages as NoMessages
 from .history.window import SteadyWindowMessageSelector as SteadyWindowMessageSelector
 from .history.window import TokenWindowMessageSelector as TokenWindowMessageSelector
+from .knowledge.stored_documents import StoredDocuments as StoredDocuments
 from .llm.chat import ChatLLM as ChatLLM
 from .llm.chat import ChatResponse as ChatResponse
 from .llm.configured import default_llm as default_llm
@@ -98,14 +101,21 @@ from .mcp.servers import MCPServers as MCPServers
 from .service import AgentService as AgentService
 from .storage.database import Storage as Storage
 from .transport_plugins import TransportPlugin as TransportPlugin
+from .transport_plugins import TransportSetup as TransportSetup
 from .turns.agent_run import AgentRun as AgentRun
 from .turns.agent_run import RunResult as RunResult
 from .turns.agent_run import RunState as RunState
 from .turns.command_parsing import CommandAnswer as CommandAnswer
 from .turns.command_parsing import CommandRequest as CommandRequest
+from .turns.command_parsing import parse_command as parse_command
+from .turns.inbox import Inbox as Inbox
 from .turns.retry_policies import RetryPolicy as RetryPolicy
 from .turns.transport import Live as Live
+from .turns.transport import StreamRecord as StreamRecord
 from .turns.transport import Transport as Transport
+from .turns.turn import Delivery as Delivery
+from .turns.turn import InboundEvent as InboundEvent
+from .turns.turn import StoredEvent as StoredEvent
 from .turns.waiting_calls import PendingCall as PendingCall
 
 __version__: str

@@ -19,7 +19,7 @@ from botservice.config.settings import HAND_OVER, OPENAI_API_URL, Settings, reve
 from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.speech import OpenAISpeaker
 from botservice.people.access import Access
@@ -218,7 +218,7 @@ def govern(settings: Settings, service: AgentService) -> None:
         service.take_name(settings.bot_name)
     access = service.access or Access.of(settings)
     if isinstance(service.agent, FunctionsBasedAgent) and service.agent.knowledge is None:
-        service.agent.knowledge, service.agent.knowledge_tokens = Shelf(access), settings.knowledge_tokens
+        service.agent.knowledge, service.agent.knowledge_tokens = StoredDocuments(access), settings.knowledge_tokens
     budgets = service.budgets or Budgets.of(settings)
     for model in models_of(service.agent):
         budgets.check_model(model)

@@ -10,7 +10,7 @@ from botservice.core.errors import KnowledgeError
 from botservice.core.formatted_text import Span
 from botservice.core.messages import Attachment, Button
 from botservice.knowledge.indexer import ALL, KnowledgeIndexer
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
 from botservice.texts.formatted import below, line, words
@@ -26,7 +26,7 @@ _OWNERS: Final = "owners"
 async def _show(request: CommandRequest) -> CommandAnswer:
     """Answer with the words of passages, where this chat may read them."""
     ids = [int(each) for each in request.call.arguments.split()[:_MOST_SHOWN] if _NUMBER.fullmatch(each)]
-    found = await Shelf(request.access).get(ids, request.context)
+    found = await StoredDocuments(request.access).get(ids, request.context)
     if not found:
         return CommandAnswer(request.say("passage.gone"))
     parts = ((line(Span(each.place, bold=True)), line(words(each.text))) for each in found)

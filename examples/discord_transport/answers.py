@@ -4,8 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from botservice import Button, Message
-from botservice.turns.turn import StoredEvent
+from botservice import Button, Message, StoredEvent
 
 MOST_CHARACTERS: Final = 2000
 _ANSWERED_BELOW: Final = "⤵"

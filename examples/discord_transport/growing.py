@@ -6,8 +6,7 @@ import contextlib
 from answers import MOST_CHARACTERS
 from client import DiscordClient
 
-from botservice import DeliveryError, ToolCall
-from botservice.turns.transport import Live
+from botservice import DeliveryError, Live, ToolCall
 
 
 class GrowingAnswer(Live):

@@ -6,10 +6,7 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from botservice import Author, InboundMessage
-from botservice.core.states import EventKind
-from botservice.turns.command_parsing import parse_command
-from botservice.turns.turn import InboundEvent
+from botservice import Author, EventKind, InboundEvent, InboundMessage, parse_command
 
 PING, COMMAND, BUTTON = 1, 2, 3
 _KINDS: Final = {"/stop": EventKind.STOP}

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 
 from transport import API_URL, DiscordTransport
 
-from botservice import SettingsError, Transport, TransportPlugin
-from botservice.config.settings import Settings
-from botservice.transport_plugins import TransportSetup
+from botservice import Settings, SettingsError, Transport, TransportPlugin, TransportSetup
 
 
 class DiscordPlugin(TransportPlugin):

@@ -13,11 +13,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from botservice import Capabilities, DeliveryError, InboundMessage, InboxFull, Message, Storage, StorageUnavailable
-from botservice.core.states import EventKind
-from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord, Transport
-from botservice.turns.turn import Delivery, StoredEvent
+from botservice import (
+    Capabilities,
+    Delivery,
+    DeliveryError,
+    EventKind,
+    InboundMessage,
+    Inbox,
+    InboxFull,
+    Live,
+    Message,
+    Storage,
+    StorageUnavailable,
+    StoredEvent,
+    StreamRecord,
+    Transport,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +118,7 @@ class DiscordTransport(Transport):
         """Return that several people may read a conversation."""
         return True
 
-    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Mapping[str, Any]]:
         """Return the messages that make answer visible, in order."""
         return plan_answer(answer, events)
 

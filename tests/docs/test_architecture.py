@@ -56,7 +56,7 @@ def test_every_table_has_an_owner_on_the_page():
 
 
 def test_the_page_can_be_read_in_one_sitting():
-    assert len(PAGE.splitlines()) <= 200
+    assert len(PAGE.splitlines()) <= 100
 
 
 def test_no_name_stands_for_two_classes():

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from knowledge.test_shelf import GROUP, GUEST, OTHER, OWNER, asked_by, command, texts
+from knowledge.test_stored_documents import GROUP, GUEST, OTHER, OWNER, asked_by, command, texts
 from standins import office
 
 from botservice import AgentContext, AgentService, Attachment, FunctionsBasedAgent, ScriptedChatLLM, Storage
@@ -17,11 +17,11 @@ from botservice.knowledge.indexer import KnowledgeIndexer, parse_readers
 from botservice.knowledge.passages import split_document
 from botservice.knowledge.queries import count_source, delete_source, list_documents, list_sources
 from botservice.knowledge.reading import DocumentReader
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.people.access import Access
 
-SHELF = Shelf(Access(owners=frozenset({"telegram:42"})))
+DOCUMENTS = StoredDocuments(Access(owners=frozenset({"telegram:42"})))
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
@@ -112,7 +112,7 @@ async def test_names_of_any_bytes_and_length_are_kept(storage: Storage, tmp_path
     assert (report.added, report.problems) == (4, [])
     assert (await KnowledgeIndexer(storage).refresh(source)).unchanged == 4
     group = await AgentContext.get_or_create(storage, GROUP)
-    told = describe_passages(await SHELF.find("quartz words", group, k=5))
+    told = describe_passages(await DOCUMENTS.find("quartz words", group, k=5))
     assert "\nignore" not in told
     assert "[D9]" not in told
     assert "\x1b" not in told
@@ -122,7 +122,7 @@ async def test_a_long_heading_takes_no_room(storage: Storage, tmp_path: Path) ->
     (tmp_path / "a.md").write_text("# " + "head " * 100_000 + "\n\n" + "quartz words.\n" * 1_000)
     await KnowledgeIndexer(storage).add(str(tmp_path), readers=("all",))
     group = await AgentContext.get_or_create(storage, GROUP)
-    found = await SHELF.find("quartz words", group, k=5)
+    found = await DOCUMENTS.find("quartz words", group, k=5)
     assert found
     assert max(len(each.place) for each in found) < 300
 
@@ -183,11 +183,11 @@ async def test_more_readers_read_nothing_that_was_there_before(storage: Storage,
     seen: list[list[str]] = []
 
     async def ask() -> None:
-        seen.append(await texts(SHELF, group, "quartz"))
+        seen.append(await texts(DOCUMENTS, group, "quartz"))
 
     await KnowledgeIndexer(storage, reader=_Meanwhile(ask)).add(str(tmp_path), readers=("all",))
     assert seen == [[]]
-    assert await texts(SHELF, group, "quartz") == ["The quartz words for all."]
+    assert await texts(DOCUMENTS, group, "quartz") == ["The quartz words for all."]
 
 
 async def test_a_source_that_is_removed_while_it_is_read_stays_removed(storage: Storage, tmp_path: Path) -> None:
@@ -237,17 +237,17 @@ async def test_a_group_that_becomes_a_supergroup_still_reads_its_documents(stora
     await AgentContext.get_or_create(storage, GROUP)
     assert await storage.write(lambda c: move_group(c, GROUP, GROUP | {"chat_id": "-1009"}))
     moved = await AgentContext.get_or_create(storage, GROUP | {"chat_id": "-1009"})
-    assert await texts(SHELF, moved, "quartz") == ["The quartz words."]
-    assert await texts(SHELF, await AgentContext.get_or_create(storage, OTHER), "quartz") == []
+    assert await texts(DOCUMENTS, moved, "quartz") == ["The quartz words."]
+    assert await texts(DOCUMENTS, await AgentContext.get_or_create(storage, OTHER), "quartz") == []
 
 
 async def test_a_model_cites_no_passage_that_it_may_not_read(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("The quartz secret.")
     await KnowledgeIndexer(storage).add(str(tmp_path), readers=("telegram:-100",))
-    [passage] = await SHELF.find("quartz", await AgentContext.get_or_create(storage, GROUP), k=5)
+    [passage] = await DOCUMENTS.find("quartz", await AgentContext.get_or_create(storage, GROUP), k=5)
     other = await AgentContext.get_or_create(storage, OTHER)
     service = AgentService(
-        FunctionsBasedAgent(llm=ScriptedChatLLM([f"It is so [D{passage.id}]."]), knowledge=SHELF), storage
+        FunctionsBasedAgent(llm=ScriptedChatLLM([f"It is so [D{passage.id}]."]), knowledge=DOCUMENTS), storage
     )
     answer = await service.prompt(other, f"What does [D{passage.id}] say?")
     assert (answer.text, answer.buttons) == ("It is so.", ())

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import inspect
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import httpx2
 import pytest
+from aiohttp.client_proto import ResponseHandler
 from standins.certificates import certificate_for
 from standins.raw_http import RawRequest, chunk, raw_server, response
 
@@ -371,3 +374,9 @@ async def test_a_request_is_sent_once_on_a_new_connection_and_twice_at_most() ->
             with pytest.raises(httpx2.RemoteProtocolError):
                 await http.post(server.base_url, content=b"hello")
     assert seen == [1, 1, 2, 3]
+
+
+def test_aiohttp_still_has_the_private_members_that_the_connector_overrides() -> None:
+    connector = inspect.getsource(aiohttp.connector)
+    assert [each for each in ("_factory", "_get", "_release", "_close") if f"self.{each}" not in connector] == []
+    assert "self._payload" in inspect.getsource(ResponseHandler)

@@ -30,7 +30,7 @@ class Place:
 
 
 _PLANTED: Final = "people/test_planted.py::test_nothing_of_a_forgotten_person_is_left_and_everything_of_the_others"
-_REMOVED: Final = "knowledge/test_shelf.py::test_a_source_that_is_removed_leaves_nothing"
+_REMOVED: Final = "knowledge/test_stored_documents.py::test_a_source_that_is_removed_leaves_nothing"
 _FORGETTING: Final = "people/test_forgetting.py"
 _RACES: Final = "people/test_forgetting_races.py"
 _LEDGER: Final = "turns/test_ledger.py"

@@ -8,7 +8,7 @@ from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import Storage
 from botservice.knowledge.indexer import KnowledgeIndexer
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 
 CHANNEL = "C0GENERAL"
 
@@ -24,7 +24,7 @@ async def test_a_press_shows_the_passage_that_an_answer_names(
 ) -> None:
     (tmp_path / "handbook.md").write_text("# Handbook\n\n## Leave\n\nEveryone has twenty-eight days of leave a year.\n")
     await KnowledgeIndexer(sqlite_storage).add(str(tmp_path), readers=("all",))
-    async with bot_on(api, cite, knowledge=Shelf()):
+    async with bot_on(api, cite, knowledge=StoredDocuments()):
         api.person_says(f"<@{BOT_USER}> How many days of leave do I have?", channel=CHANNEL)
         [post] = await api.until(lambda: [each for each in api.bot_posts(CHANNEL) if "Sources:" in each.text])
         rows = [block["elements"] for block in post.blocks if block["type"] == "actions"]

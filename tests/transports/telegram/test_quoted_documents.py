@@ -8,7 +8,7 @@ from standins.bot_api import BotApi
 from botservice import Storage
 from botservice.agent.knowledge_base import BETWEEN
 from botservice.knowledge.indexer import KnowledgeIndexer
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 
 
 def cite(prompt: list) -> str:
@@ -23,7 +23,7 @@ async def test_a_press_shows_the_passage_that_an_answer_names(
     (tmp_path / "handbook.md").write_text("# Handbook\n\n## Leave\n\nEveryone has twenty-eight days of leave a year.\n")
     await KnowledgeIndexer(sqlite_storage).add(str(tmp_path), readers=("telegram:42",))
     api.add_private_chat(43)
-    async with bot_on(api, cite, knowledge=Shelf()):
+    async with bot_on(api, cite, knowledge=StoredDocuments()):
         api.person_says("How many days of leave do I have?", chat_id=42)
         answer = await api.message(42, f"Twenty-eight days [1].\n\nSources:\n1. Handbook{BETWEEN}Leave")
         [[button]] = answer.buttons

@@ -69,11 +69,11 @@ class _Stored:
     looked_at: float = 0.0
 
 
-class Shelf(KnowledgeBase):
+class StoredDocuments(KnowledgeBase):
     """The documents of a service, found by their words, and by meaning where there is a model for it."""
 
     def __init__(self, access: Access | None = None) -> None:
-        """Make a shelf over the storage of whatever conversation asks.
+        """Find documents in the storage of the conversation that asks.
 
         Args:
             access: Says who is an owner.

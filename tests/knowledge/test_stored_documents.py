@@ -15,7 +15,7 @@ from botservice.core.errors import KnowledgeError
 from botservice.core.messages import InboundMessage
 from botservice.knowledge.indexer import KnowledgeIndexer, parse_readers
 from botservice.knowledge.queries import count_source, delete_source, list_documents, list_passages, list_sources
-from botservice.knowledge.shelf import Shelf
+from botservice.knowledge.stored_documents import StoredDocuments
 from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
@@ -47,12 +47,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shelf() -> Shelf:
-    return Shelf(Access(owners=frozenset({"telegram:42"})))
+def documents() -> StoredDocuments:
+    return StoredDocuments(Access(owners=frozenset({"telegram:42"})))
 
 
-async def texts(shelf: Shelf, context: AgentContext, question: str) -> list[str]:
-    return [each.text for each in await shelf.find(question, context, k=5)]
+async def texts(documents: StoredDocuments, context: AgentContext, question: str) -> list[str]:
+    return [each.text for each in await documents.find(question, context, k=5)]
 
 
 async def asked_by(storage: Storage, keys: dict[str, str], author: Author) -> AgentContext:
@@ -74,7 +74,7 @@ async def command(storage: Storage, context: AgentContext, text: str, author: Au
 
 
 async def test_a_passage_is_found_by_the_chats_that_may_read_it_alone(
-    storage: Storage, folder: Path, shelf: Shelf
+    storage: Storage, folder: Path, documents: StoredDocuments
 ) -> None:
     indexer = KnowledgeIndexer(storage)
     source, report = await indexer.add(str(folder), readers=parse_readers("telegram:-100"))
@@ -83,46 +83,49 @@ async def test_a_passage_is_found_by_the_chats_that_may_read_it_alone(
     topic = await AgentContext.get_or_create(storage, GROUP | {"thread_id": "7"})
     other = await AgentContext.get_or_create(storage, OTHER)
     question = "How many days of leave do I have?"
-    assert await texts(shelf, group, question) == ["Everyone has twenty-eight days of leave a year."]
-    assert await texts(shelf, topic, question) == ["Everyone has twenty-eight days of leave a year."]
-    assert await texts(shelf, other, question) == []
-    found = await shelf.find(question, group, k=5)
+    assert await texts(documents, group, question) == ["Everyone has twenty-eight days of leave a year."]
+    assert await texts(documents, topic, question) == ["Everyone has twenty-eight days of leave a year."]
+    assert await texts(documents, other, question) == []
+    found = await documents.find(question, group, k=5)
     assert [each.place for each in found] == [f"Handbook{BETWEEN}Leave"]
-    assert await shelf.get([each.id for each in found], other) == []
+    assert await documents.get([each.id for each in found], other) == []
 
 
 async def test_without_readers_owners_alone_read_it_and_only_where_nobody_reads_along(
-    storage: Storage, folder: Path, shelf: Shelf
+    storage: Storage, folder: Path, documents: StoredDocuments
 ) -> None:
     await KnowledgeIndexer(storage).add(str(folder))
     question = "Where is the password of the guest network?"
     own = await asked_by(storage, {"transport": "telegram", "chat_id": "42"}, OWNER)
-    assert len(await texts(shelf, own, question)) == 1
+    assert len(await texts(documents, own, question)) == 1
     assert (
-        await texts(shelf, await asked_by(storage, {"transport": "telegram", "chat_id": "43"}, GUEST), question) == []
+        await texts(documents, await asked_by(storage, {"transport": "telegram", "chat_id": "43"}, GUEST), question)
+        == []
     )
-    assert await texts(shelf, await asked_by(storage, GROUP, OWNER), question) == []
+    assert await texts(documents, await asked_by(storage, GROUP, OWNER), question) == []
     channel = {"transport": "slack", "team_id": "T1", "channel_id": "C1"}
-    assert await texts(shelf, await asked_by(storage, channel, OWNER), question) == []
+    assert await texts(documents, await asked_by(storage, channel, OWNER), question) == []
 
 
-async def test_only_what_changed_is_read_again(storage: Storage, folder: Path, shelf: Shelf) -> None:
+async def test_only_what_changed_is_read_again(storage: Storage, folder: Path, documents: StoredDocuments) -> None:
     indexer = KnowledgeIndexer(storage)
     source, _ = await indexer.add(str(folder), readers=("all",))
     context = await AgentContext.get_or_create(storage, GROUP)
-    [before] = await shelf.find("When are trains booked?", context, k=5)
+    [before] = await documents.find("When are trains booked?", context, k=5)
     (folder / "handbook.md").write_text(HANDBOOK.replace("twenty-eight", "thirty"))
     (folder / "wifi.md").unlink()
     report = await indexer.refresh(source)
     assert (report.added, report.changed, report.unchanged, report.removed) == (0, 1, 0, 1)
-    assert await texts(shelf, context, "How many days of leave?") == ["Everyone has thirty days of leave a year."]
-    [after] = await shelf.find("When are trains booked?", context, k=5)
+    assert await texts(documents, context, "How many days of leave?") == ["Everyone has thirty days of leave a year."]
+    [after] = await documents.find("When are trains booked?", context, k=5)
     assert after.id == before.id
-    assert await texts(shelf, context, "Where is the password of the guest network?") == []
+    assert await texts(documents, context, "Where is the password of the guest network?") == []
     assert (await indexer.refresh(source)).unchanged == 1
 
 
-async def test_a_folder_that_is_missing_or_empty_removes_nothing(storage: Storage, folder: Path, shelf: Shelf) -> None:
+async def test_a_folder_that_is_missing_or_empty_removes_nothing(
+    storage: Storage, folder: Path, documents: StoredDocuments
+) -> None:
     indexer = KnowledgeIndexer(storage)
     source, _ = await indexer.add(str(folder), readers=("all",))
     for name in ("handbook.md", "wifi.md"):
@@ -133,24 +136,26 @@ async def test_a_folder_that_is_missing_or_empty_removes_nothing(storage: Storag
     with pytest.raises(KnowledgeError, match="is missing"):
         await indexer.refresh(source)
     context = await AgentContext.get_or_create(storage, GROUP)
-    assert len(await texts(shelf, context, "How many days of leave do I have?")) == 1
+    assert len(await texts(documents, context, "How many days of leave do I have?")) == 1
 
 
-async def test_a_source_that_is_removed_leaves_nothing(storage: Storage, folder: Path, shelf: Shelf) -> None:
+async def test_a_source_that_is_removed_leaves_nothing(
+    storage: Storage, folder: Path, documents: StoredDocuments
+) -> None:
     await KnowledgeIndexer(storage).add(str(folder), readers=("all",))
     context = await AgentContext.get_or_create(storage, GROUP)
-    found = await shelf.find("How many days of leave do I have?", context, k=5)
+    found = await documents.find("How many days of leave do I have?", context, k=5)
     assert await storage.write(lambda c: delete_source(c, "docs"))
     assert not await storage.write(lambda c: delete_source(c, "docs"))
-    assert await texts(shelf, context, "How many days of leave do I have?") == []
-    assert await shelf.get([each.id for each in found], context) == []
+    assert await texts(documents, context, "How many days of leave do I have?") == []
+    assert await documents.get([each.id for each in found], context) == []
     for table in (knowledge_sources, knowledge_documents, knowledge_passages):
         count = select(func.count()).select_from(table)
         assert await storage.read(lambda c, count=count: c.execute(count).scalar_one()) == 0
 
 
 async def test_a_document_that_cannot_be_read_is_named_and_the_others_are_read(
-    storage: Storage, folder: Path, shelf: Shelf
+    storage: Storage, folder: Path, documents: StoredDocuments
 ) -> None:
     (folder / "broken.docx").write_bytes(b"no document")
     (folder / "plan.docx").write_bytes(office.docx("# Plan", "The festival begins in the third week of May."))
@@ -158,14 +163,14 @@ async def test_a_document_that_cannot_be_read_is_named_and_the_others_are_read(
     (folder / "picture.png").write_bytes(b"\x89PNG")
     source, report = await KnowledgeIndexer(storage).add(str(folder), readers=("all",))
     assert {path for path, _ in report.problems} == {"broken.docx", "empty.txt"}
-    documents = {each.path: each for each in await storage.read(lambda c: list_documents(c, source.id))}
-    assert documents["plan.docx"].title == "Plan"
-    assert "cannot be read" in str(documents["broken.docx"].problem)
-    assert "picture.png" not in documents
+    read = {each.path: each for each in await storage.read(lambda c: list_documents(c, source.id))}
+    assert read["plan.docx"].title == "Plan"
+    assert "cannot be read" in str(read["broken.docx"].problem)
+    assert "picture.png" not in read
     counts = await storage.read(lambda c: count_source(c, source.id))
     assert (counts.documents, counts.unread) == (5, 2)
     context = await AgentContext.get_or_create(storage, GROUP)
-    assert await texts(shelf, context, "When does the festival begin?") == [
+    assert await texts(documents, context, "When does the festival begin?") == [
         "The festival begins in the third week of May."
     ]
 
@@ -185,12 +190,14 @@ async def test_names_and_places_that_are_wrong_are_refused_with_the_remedy(stora
     assert [each.name for each in await storage.read(list_sources)] == ["docs"]
 
 
-async def test_an_answer_names_the_documents_that_it_rests_on(storage: Storage, folder: Path, shelf: Shelf) -> None:
+async def test_an_answer_names_the_documents_that_it_rests_on(
+    storage: Storage, folder: Path, documents: StoredDocuments
+) -> None:
     await KnowledgeIndexer(storage).add(str(folder), readers=("all",))
     context = await AgentContext.get_or_create(storage, GROUP)
-    [passage] = await shelf.find("How many days of leave do I have?", context, k=5)
+    [passage] = await documents.find("How many days of leave do I have?", context, k=5)
     llm = ScriptedChatLLM([f"You have 28 days [D{passage.id}], and no more [D999]."])
-    service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=shelf), storage)
+    service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=documents), storage)
     answer = await service.prompt(context, "How many days of leave do I have?")
     assert answer.text == f"You have 28 days [1], and no more.\n\nSources:\n1. Handbook{BETWEEN}Leave"
     [prompt] = llm.prompts
@@ -201,7 +208,7 @@ async def test_an_answer_names_the_documents_that_it_rests_on(storage: Storage, 
 
 
 async def test_the_watcher_reads_folders_with_what_their_readers_file_says(
-    storage: Storage, folder: Path, shelf: Shelf
+    storage: Storage, folder: Path, documents: StoredDocuments
 ) -> None:
     (folder / "knowledge.json").write_text('{"for": ["telegram:-100"], "name": "handbook"}')
     watcher = KnowledgeWatcher(storage, [folder])
@@ -211,12 +218,12 @@ async def test_the_watcher_reads_folders_with_what_their_readers_file_says(
     (folder / "knowledge.json").write_text('{"for": ["telegram:-200"], "name": "handbook"}')
     assert await watcher.run_once()
     other = await AgentContext.get_or_create(storage, OTHER)
-    assert len(await texts(shelf, other, "How many days of leave do I have?")) == 1
+    assert len(await texts(documents, other, "How many days of leave do I have?")) == 1
     group = await AgentContext.get_or_create(storage, GROUP)
-    assert await texts(shelf, group, "How many days of leave do I have?") == []
+    assert await texts(documents, group, "How many days of leave do I have?") == []
 
 
-async def test_nothing_crosses_between_two_groups(storage: Storage, tmp_path: Path, shelf: Shelf) -> None:
+async def test_nothing_crosses_between_two_groups(storage: Storage, tmp_path: Path, documents: StoredDocuments) -> None:
     """200 random steps of adding, asking, moving, removing and forgetting: a group finds its own documents alone."""
     chance = random.Random(54)
     indexer = KnowledgeIndexer(storage)
@@ -247,9 +254,9 @@ async def test_nothing_crosses_between_two_groups(storage: Storage, tmp_path: Pa
                 await forget_chat(storage, context.id)
             case _:
                 ids = await storage.read(lambda c: list(c.execute(select(knowledge_passages.c.id)).scalars()))
-                assert {each.source for each in await shelf.get(ids, context)} == held[chat]
+                assert {each.source for each in await documents.get(ids, context)} == held[chat]
                 for word in sorted(held["-100"] | held["-200"]):
-                    found = " ".join(await texts(shelf, context, f"Where does the {word} stand?"))
+                    found = " ".join(await texts(documents, context, f"Where does the {word} stand?"))
                     assert (word in found) == (word in held[chat])
                     assert not any(each in found for each in held[other])
 
@@ -263,12 +270,14 @@ async def test_passages_are_deleted_with_their_document(storage: Storage, folder
     assert len(await storage.read(lambda c: list_passages(c, ids))) == 1
 
 
-async def test_a_press_shows_the_passage_where_it_may_be_read(storage: Storage, folder: Path, shelf: Shelf) -> None:
+async def test_a_press_shows_the_passage_where_it_may_be_read(
+    storage: Storage, folder: Path, documents: StoredDocuments
+) -> None:
     await KnowledgeIndexer(storage).add(str(folder), readers=("telegram:-100",))
     context = await AgentContext.get_or_create(storage, GROUP)
-    [passage] = await shelf.find("How many days of leave do I have?", context, k=5)
+    [passage] = await documents.find("How many days of leave do I have?", context, k=5)
     llm = ScriptedChatLLM([f"28 days [D{passage.id}]"] * 2)
-    service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=shelf), storage)
+    service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=documents), storage)
     answer = await service.prompt(context, "How many days of leave do I have?")
     assert [(each.text, each.says) for each in answer.buttons] == [("Show sources", f"/passage {passage.id}")]
     other = await AgentContext.get_or_create(storage, OTHER)
@@ -277,7 +286,9 @@ async def test_a_press_shows_the_passage_where_it_may_be_read(storage: Storage, 
         assert "no longer exists" in await command(storage, chat, f"/passage {asked}")
 
 
-async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(storage: Storage, shelf: Shelf) -> None:
+async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(
+    storage: Storage, documents: StoredDocuments
+) -> None:
     own = await asked_by(storage, {"transport": "telegram", "chat_id": "42"}, OWNER)
     assert "Send a document first" in await command(storage, own, "/learn", OWNER)
     file = Attachment(OfficeReader.MIME_TYPES[".docx"], "plan.docx", office.docx("# Plan", "The festival is in May."))
@@ -287,7 +298,7 @@ async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(sto
     assert await storage.read(list_sources) == []
     assert await command(storage, own, "/learn owners", OWNER) == "Added plan.docx (1 passage)."
     group = await AgentContext.get_or_create(storage, GROUP)
-    assert await texts(shelf, group, "When is the festival?") == []
-    assert await texts(shelf, own, "When is the festival?") == ["The festival is in May."]
+    assert await texts(documents, group, "When is the festival?") == []
+    assert await texts(documents, own, "When is the festival?") == ["The festival is in May."]
     assert await command(storage, own, "/learn all", OWNER) == "Added plan.docx (1 passage)."
-    assert await texts(shelf, group, "When is the festival?") == ["The festival is in May."]
+    assert await texts(documents, group, "When is the festival?") == ["The festival is in May."]
