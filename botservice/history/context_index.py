@@ -2,19 +2,20 @@
 
 import math
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botservice.history.documents import documents_of, read_documents
-from botservice.history.long_chats import LongChats
 from botservice.history.queries import list_between
 from botservice.history.recent import RecentMessages
-from botservice.history.search_queries import WordBlock, find_stretches, read_vectors
+from botservice.history.search_queries import read_vectors
 from botservice.history.search_values import Question
 from botservice.history.vectors import VectorPage
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex
-from botservice.search.scoring import Ranking
+from botservice.search.query import split_questions
+from botservice.search.scoring import Ranking, merge_rankings
 from botservice.storage.database import Connection, Row
 from botservice.storage.readers import leave_to_thread
 
@@ -37,17 +38,8 @@ class _Comparison:
     """
 
     version: int
-    last_position: int
+    last_position: int = 0
     kept: set[int] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """A question with what was found, ids and scores, and the state of the index that this holds for."""
-
-    question: Question
-    found: Ranking
-    state: tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -55,11 +47,6 @@ class ContextIndex:
     """The index of one context and what it has seen of it; to be touched under its lock.
 
     Attributes:
-        after: It holds messages of higher positions only: all of them, but of a very long chat a part.
-        is_long: Whether it is of a very long chat: then older messages are found by the words written down.
-        making: The last position of a stretch that is taken in to be written down; None if that is done.
-        full: That stretch, once it is.
-        answered: The last question: every step of a turn asks the same again.
         seconds: What a search lately took at most.
     """
 
@@ -67,21 +54,16 @@ class ContextIndex:
     index: SearchIndex = field(default_factory=SearchIndex)
     deletion_version: int = 0
     comparison: _Comparison | None = None
-    after: int = 0
     last_position: int = 0
-    is_long: bool = False
-    making: int | None = None
-    full: WordBlock | None = None
     vector_model: str | None = None
     last_vector: int = 0
-    answered: _Answered | None = None
     seconds: float = math.inf
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_quick(self) -> bool:
         """Whether it has taken in a chat, and searching that takes a few milliseconds."""
-        return self.seconds < _SECONDS_AT_HAND and self.last_position > 0 and not self.is_long
+        return self.seconds < _SECONDS_AT_HAND and self.last_position > 0
 
     def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None, asked: str) -> bool:
         """Return whether a search takes a few milliseconds: it has nearly all messages, and the last ones did."""
@@ -93,60 +75,43 @@ class ContextIndex:
             and self.vector_model == model_key
         )
 
-    def took(self, seconds: float) -> None:
-        """Note how long a search took."""
-        known = self.seconds if self.seconds < math.inf else 0.0
-        self.seconds = max(seconds, _FORGOTTEN * known)
-
     def catch_up(
-        self,
-        connection: Connection,
-        state: Row[*tuple[Any, ...]],
-        model_key: str | None,
-        long_chats: LongChats,
-        recent: RecentMessages,
+        self, connection: Connection, state: Row[*tuple[Any, ...]], model_key: str | None, recent: RecentMessages
     ) -> bool:
         """Take in at most a page of what is new since state was read; return whether that was all."""
         started = self.comparison.version if self.comparison is not None else self.deletion_version
         if state.deletion_version < started:
             return False  # this view still shows what is deleted since: look again
         last = state.last_position
-        if last > long_chats.messages:
-            last = self._choose_part(connection, last, long_chats.stretch)
         if self.deletion_version < state.deletion_version and not self._compare(connection, state):
             return False
         if self.last_position < last and not self._take_page(connection, last, recent):
             return False
-        if self.making is not None:
-            first = self.after + 1
-            self.full = WordBlock(self.context_id, first, last, self.deletion_version, self.index.blocks(first))
-            return False
-        return self.is_long or model_key is None or self._take_vectors(connection, model_key)
+        return model_key is None or self._take_vectors(connection, model_key)
 
-    def found_for(self, question: Question) -> Ranking | None:
-        """Return what was found for a question, if it was the last one and nothing has changed since."""
-        known = self.answered
-        is_same = known is not None and known.state == self._state and known.question == question
-        return known.found if known is not None and is_same and known.question.vector is question.vector else None
+    def find(self, question: Question) -> Ranking:
+        """Rank for all of a question; of several in one text, for each of them as well, so that none starves."""
+        started = time.thread_time()  # not what others took meanwhile
+        found = self._rank(question)
+        parts = split_questions(question.text)
+        if len(parts) > 1:
+            asked = (replace(question, text=part) for part in parts)
+            found = merge_rankings([found, *map(self._rank, asked)], question.k)
+        self.seconds = max(time.thread_time() - started, _FORGOTTEN * self.seconds if self.seconds < math.inf else 0.0)
+        return found
 
-    def remember(self, question: Question, found: Ranking) -> None:
-        """Keep what was found for a question, until the next one."""
-        self.answered = _Answered(question, found, self._state)
-
-    @property
-    def _state(self) -> tuple[int, int, int]:
-        return self.last_position, self.deletion_version, self.last_vector
-
-    def _choose_part(self, connection: Connection, last_position: int, size: int) -> int:
-        """Turn to the first full stretch that is not written down, else to what comes after all; return its end."""
-        written = find_stretches(connection, self.context_id)
-        newest = last_position - last_position % size
-        after = next((after for after in range(0, newest, size) if (after + 1, after + size) not in written), newest)
-        if not self.is_long or after != self.after:
-            self.index, self.comparison, self.deletion_version = SearchIndex(), None, 0
-            self.is_long, self.after, self.last_position = True, after, after
-        self.making, self.full = (after + size if after < newest else None), None
-        return last_position if self.making is None else self.making
+    def _rank(self, question: Question) -> Ranking:
+        return self.index.search(
+            question.text,
+            k=question.k,
+            asker=question.asker,
+            exclude=question.exclude,
+            shown=question.shown,
+            said_within=question.said_within,
+            now=question.asked_at,
+            query_vector=question.vector,
+            is_each_once=question.is_each_once,
+        )
 
     def _take_page(self, connection: Connection, last: int, recent: RecentMessages) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
@@ -181,7 +146,7 @@ class ContextIndex:
 
         What was deleted since the first page is left to the next comparison.
         """
-        comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
+        comparison = self.comparison = self.comparison or _Comparison(state.deletion_version)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
         rows = list_between(connection, self.context_id, comparison.last_position, self.last_position, PAGE)
         for document in read_documents(rows):

@@ -38,25 +38,25 @@ _DEMO_BEGINS: Final = (
 def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
     """Yield what is searched of the rows of messages."""
     for row in rows:
-        number, position, role_name, text, attachments, platform, author_id, author_name, created_at, *_, others = row
+        number, _, role_name, text, attachments, platform, author_id, author_name, created_at, *_, others = row
         if role_name in _SAID_BY:
             role = Role.USER if role_name == Role.USER else Role.ASSISTANT
             said = write_out(text, decode_references(others))
             searchable = searchable_text(role, said, [each.get("name") for each in attachments] if attachments else ())
             if searchable:
                 key = author_key(Author(platform, author_id, author_name)) if author_id else None
-                yield Document(number, role, searchable, author_name, key, created_at, position, bool(attachments))
+                yield Document(number, role, searchable, author_name, key, created_at, bool(attachments))
 
 
-def documents_of(said: Iterable[tuple[int, Kept]]) -> Iterator[Document]:
-    """Yield what is searched of messages as they are kept, with their positions."""
-    for position, each in said:
+def documents_of(said: Iterable[Kept]) -> Iterator[Document]:
+    """Yield what is searched of messages as they are kept."""
+    for each in said:
         if not isinstance(each, Message):
             yield from read_documents([each])
         elif text := searchable_text(each.role, each.full_text):
             author = each.author or _NOBODY
             key = author_key(author) if author.id else None
-            yield Document(each.id or 0, each.role, text, author.name, key, each.created_at, position)
+            yield Document(each.id or 0, each.role, text, author.name, key, each.created_at)
 
 
 def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()) -> str:

@@ -2,39 +2,29 @@
 
 import contextlib
 import threading
-import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from botservice.core.messages import Author, Message
 from botservice.history.context_index import ContextIndex
-from botservice.history.long_chats import DEFAULT_LONG_CHATS, LongChats, rank, search_long_chat
-from botservice.history.queries import find_state, read_by_id
-from botservice.history.recent import Recent, RecentMessages
-from botservice.history.search_queries import WordBlock, write_stretch
+from botservice.history.queries import find_state, list_at, read_by_id
+from botservice.history.recent import Kept, Recent, RecentMessages
+from botservice.history.rows import read_message, read_messages
 from botservice.history.search_values import Question, SearchHit
 from botservice.history.vectors import QuestionVectors
+from botservice.history.window import CONVERSATION
 from botservice.llm.tokens import TokenCounter
-from botservice.search.query import split_questions
-from botservice.search.scoring import Ranking, merge_rankings
+from botservice.search.documents import is_question
+from botservice.search.scoring import Ranking
 from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.readers import READ_ERRORS, leave_to_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from collections.abc import Collection, Sequence
-from datetime import timedelta
-from typing import Final
-
-from botservice.core.messages import Author, Message
-from botservice.history.queries import list_at
-from botservice.history.recent import Kept
-from botservice.history.rows import read_message, read_messages
-from botservice.history.window import CONVERSATION
-from botservice.search.documents import is_question
 
 T = TypeVar("T")
 
@@ -51,18 +41,10 @@ class SearchIndexes:
 
     _of_storage: ClassVar["weakref.WeakKeyDictionary[Storage, SearchIndexes]"] = weakref.WeakKeyDictionary()
 
-    def __init__(
-        self,
-        *,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        long_chats: LongChats = DEFAULT_LONG_CHATS,
-        recent: RecentMessages | None = None,
-    ) -> None:
+    def __init__(self, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, recent: RecentMessages | None = None) -> None:
         self.question_vectors: QuestionVectors | None = None
         self._recent = recent or RecentMessages()
         self._limit_bytes = limit_bytes
-        self._long_chats = long_chats
-        self._full: dict[tuple[int, int], WordBlock] = {}
         self._indexes: OrderedDict[int, ContextIndex] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._size = 0
@@ -101,9 +83,7 @@ class SearchIndexes:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
         # On Postgres, where a view is shared, others would wait for it.
         while (result := await storage.read(query, is_short=storage.is_sqlite)) is None:
-            while self._full:
-                _, stretch = self._full.popitem()
-                await storage.write(partial(write_stretch, stretch=stretch))
+            pass
         return result
 
     def search(
@@ -135,39 +115,12 @@ class SearchIndexes:
                 return [], None
             if state is None:
                 return None
-            found = entry.found_for(question)
-            if found is None:
-                started = time.thread_time()  # not what others took meanwhile
-                found = self._find(connection, entry, question)
-                entry.took(time.thread_time() - started)
-                entry.remember(question, found)
+            found = entry.find(question)
         version, last, encoding = state.deletion_version, state.last_position, None if counter is None else counter.name
         recent = self._recent.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
         if recent is not None and not recent.positions.keys() >= {number for number, _ in found}:
             recent = self._recent.reach_back(connection, context_id, recent)
         return _read_hits(connection, context_id, found, counter, recent), recent
-
-    def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> Ranking:
-        """Rank for all of a question; of several in one text, for each of them as well, so that none starves."""
-        found = self._rank(connection, entry, question)
-        parts = split_questions(question.text)
-        if len(parts) == 1:
-            return found
-        asked = (replace(question, text=part) for part in parts)
-        return merge_rankings([found, *(self._rank(connection, entry, part) for part in asked)], question.k)
-
-    def _rank(self, connection: Connection, entry: ContextIndex, question: Question) -> Ranking:
-        if entry.is_long:
-            return search_long_chat(
-                connection,
-                entry.context_id,
-                entry.index,
-                question,
-                last_position=entry.last_position,
-                candidates=self._long_chats.candidates,
-                model_key=self._model_key,
-            )
-        return rank(entry.index, question)
 
     @property
     def _model_key(self) -> str | None:
@@ -176,7 +129,7 @@ class SearchIndexes:
     def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
         """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
         with self._caught_up(connection, context_id, text) as (entry, state):
-            if entry is None or (state is not None and not (entry.is_long or entry.index.has_vectors)):
+            if entry is None or (state is not None and not entry.index.has_vectors):
                 return ""
             return None if state is None else entry.index.without_names(text)
 
@@ -202,9 +155,7 @@ class SearchIndexes:
             leave_to_thread(connection)
             entry.lock.acquire()
         try:
-            is_current = entry.catch_up(connection, state, self._model_key, self._long_chats, self._recent)
-            if entry.full is not None:
-                self._full[entry.context_id, entry.full.first_position] = entry.full
+            is_current = entry.catch_up(connection, state, self._model_key, self._recent)
             yield entry, state if is_current else None
             size = entry.index.size_bytes + _ENTRY_BYTES
         except READ_ERRORS:

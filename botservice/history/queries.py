@@ -75,12 +75,6 @@ _BETWEEN = (
     .limit(bindparam("most"))
 )
 _AT = OF_CONTEXT.where(messages.c.position.in_(bindparam("positions", expanding=True)))
-_TIME_FROM = (
-    select(messages.c.created_at)
-    .where(messages.c.context_id == bindparam("context"), messages.c.position >= bindparam("position"))
-    .order_by(messages.c.position)
-    .limit(1)
-)
 _COUNT = (
     select(func.count())
     .select_from(messages)
@@ -300,14 +294,6 @@ def list_at(connection: Connection, context_id: int, positions: Iterable[int]) -
     return found
 
 
-def find_time(connection: Connection, context_id: int, position: int) -> datetime | None:
-    """Return when the first message at a position or behind it was said; None if there is none."""
-    found: datetime | None = connection.execute(
-        _TIME_FROM, {"context": context_id, "position": position}
-    ).scalar_one_or_none()
-    return found
-
-
 def count_messages(connection: Connection, context_id: int, *, after: int = 0, before: int = LARGEST_ID) -> int:
     """Return how many messages a context has between two positions."""
     return int(connection.execute(_COUNT, {"context": context_id, "after": after, "before": before}).scalar_one())
@@ -387,7 +373,7 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
     last_said = -1
     digests: set[str] = set()
     message_ids = None if message_ids is None else list(message_ids)
-    forget_words(connection, context_id, message_ids)
+    forget_words(connection, context_id)
     for condition in _conditions(context_id, message_ids):
         kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
         for attachments in connection.execute(kept).scalars():
@@ -452,7 +438,7 @@ def change_message(connection: Connection, context_id: int, external_id: str, ne
     rows = _find_rows(connection, context_id, external_id)
     changed = [_change_row(connection, context_id, row, new, now) for row in rows]
     if any(changed):
-        forget_words(connection, context_id, [row.id for row in rows])
+        forget_words(connection, context_id)
         connection.execute(_NOTE_CHANGE, {"context": context_id})
         connection.execute(_NOTE_UNTRUSTED, {"context": context_id, "holds_others": not new.is_all_own})
     return any(changed)

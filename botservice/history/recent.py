@@ -5,6 +5,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, ClassVar, Final
 
 from botservice.core.messages import Message, Role
@@ -70,14 +71,9 @@ class Recent:
         kept = None if position is None else self.at.get(position)
         return kept is None or message is None or _is_same(kept, message)
 
-    def since(self, position: int) -> list[tuple[int, Kept]]:
-        """Return the messages after a position, which is not before all, with their positions."""
-        found = []
-        for item in reversed(self.at.items()):
-            if item[0] <= position:
-                break
-            found.append(item)
-        return found[::-1]
+    def since(self, position: int) -> list[Kept]:
+        """Return the messages after a position, which is not before all."""
+        return [self.at[each] for each in takewhile(position.__lt__, reversed(self.at))][::-1]
 
     def of_ids(self, numbers: Iterable[int]) -> dict[int, tuple[int, Message]]:
         """Return those messages with some ids that are here in full, each with its position."""

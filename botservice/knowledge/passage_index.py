@@ -62,4 +62,4 @@ def _document(passage: StoredPassage) -> Document:
     """Return a passage as search sees it: nobody said it, and passages of one document stand together."""
     text = f"{passage.title}\n{passage.heading}\n{passage.text}"
     at = _BEGINNING + timedelta(minutes=passage.id)
-    return Document(passage.id, Role.USER, text, None, None, at, passage.id)
+    return Document(passage.id, Role.USER, text, None, None, at)

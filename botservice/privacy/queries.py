@@ -345,7 +345,7 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
     """
     if not held:
         return 0
-    forget_words(connection, context_id, list(held))
+    forget_words(connection, context_id)
     gone = 0
     for message_id, references in held.items():
         row = connection.execute(_FILES, {"message": message_id}).one()

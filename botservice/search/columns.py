@@ -10,7 +10,6 @@ from botservice.search.weights import Weights
 _TALK_SECONDS: Final = 6 * 3600
 _KINDS: Final = {
     "id": np.int64,
-    "position": np.int32,
     "time": np.float64,
     "length": np.float32,
     "author": np.int32,
@@ -31,7 +30,6 @@ class MessageRows(NamedTuple):
     """What is kept of messages besides their words, a list for each field.
 
     Attributes:
-        position: The message's number in its context.
         time: Seconds since the epoch.
         length: Tokens.
         author: A number of People; 0 for nobody.
@@ -42,7 +40,6 @@ class MessageRows(NamedTuple):
     """
 
     id: list[int]
-    position: list[int]
     time: list[float]
     length: list[int]
     author: list[int]

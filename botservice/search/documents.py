@@ -20,7 +20,6 @@ class Document:
         author_name: The display name, where one is known.
         author_key: What tells two people of one name apart; None if nothing does.
         created_at: When it was said (aware).
-        position: Its number in its context; needed for very long ones only.
         has_files: Whether files came with it.
     """
 
@@ -30,7 +29,6 @@ class Document:
     author_name: str | None
     author_key: str | None
     created_at: datetime
-    position: int = 0
     has_files: bool = False
 
 

@@ -1,7 +1,7 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,21 +29,6 @@ NOWHERE: Final = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
-    """How frequent the words of a question are in a whole chat, of which an index has a part.
-
-    Attributes:
-        size: The messages of the chat.
-        having: How many of them have a word, or a form of it.
-        having_others: How many have a word that may stand for it.
-    """
-
-    size: int
-    having: Mapping[str, int]
-    having_others: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class ChatEvidence:
     """The parts of an index that scoring reads."""
 
@@ -51,7 +36,6 @@ class ChatEvidence:
     vocabulary: Vocabulary
     postings: Postings
     people: AuthorNumbers
-    census: Census | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +91,7 @@ def find_evidence(
         The evidence, and what all words would be worth together, those included that the chat does not have.
     """
     found, possible = [], 0.0
-    size = len(chat.columns) if chat.census is None else chat.census.size
+    size = len(chat.columns)
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
         evidence = _of_word(chat, word, query.spoken, share, weights, hidden)
@@ -124,14 +108,9 @@ def _telling(chat: ChatEvidence, query: Query, hidden: NDArray[np.int64]) -> lis
         return words
 
     def worth(word: str) -> float:
-        frequency = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
+        frequency = _count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
         return query.words[word] * rarity(len(chat.columns), frequency) if frequency else 0
 
-    return choose_words(query, worth)
-
-
-def choose_words(query: Query, worth: Callable[[str], float]) -> list[tuple[str, float]]:
-    """Return the words of a question that are worth most, with their weights, in the order of the question."""
     left, chosen = _MOST, set()
     for word in sorted(query.words, key=worth, reverse=True):
         left -= 1 if word[0] >= _SPACELESS else _WHOLE
@@ -141,7 +120,7 @@ def choose_words(query: Query, worth: Callable[[str], float]) -> list[tuple[str,
     return [(word, weight) for word, weight in query.words.items() if word in chosen]
 
 
-def count_having(chat: ChatEvidence, forms: Collection[int], hidden: NDArray[np.int64]) -> int:
+def _count_having(chat: ChatEvidence, forms: Collection[int], hidden: NDArray[np.int64]) -> int:
     """Return how often messages have one of forms, hidden ones left out."""
     if not len(hidden):
         return sum(map(chat.postings.count, forms))
@@ -173,14 +152,12 @@ def _of_word(
         having = int(np.count_nonzero(counts))
     if not len(places):
         return None
-    size, having_related, others = len(chat.columns), 0, None
+    having_related, others = 0, None
     if has_related is not None:
         has_related = has_related[places]
         having_related = int(np.count_nonzero(has_related))
     frequency = having or having_related or len(places)
-    if chat.census is not None:
-        size, having_related = chat.census.size, chat.census.having_others.get(word) or having_related
-        frequency = chat.census.having.get(word) or chat.census.having_others.get(word) or frequency
+    size = len(chat.columns)
     worth = rarity(size, frequency)
     if has_alike is not None:
         # A word that neither the chat nor a list has is probably misspelt: what it looks like stands for it.

@@ -10,13 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.messages import Author, Role
-from botservice.search.arrays import each_once
-from botservice.search.blocks import pack
-from botservice.search.candidates import WantedWord, want_words
 from botservice.search.columns import Columns, MessageRows
-from botservice.search.dates import DateSpan
 from botservice.search.documents import AuthorNumbers, Document, is_question
-from botservice.search.evidence import Census, ChatEvidence
+from botservice.search.evidence import ChatEvidence
 from botservice.search.grammar import TIMES
 from botservice.search.postings import Postings
 from botservice.search.query import MAX_CHARACTERS, parse
@@ -127,7 +123,6 @@ class SearchIndex:
         has_digits = [_DIGIT.search(document.text) is not None for document in documents]
         return MessageRows(
             id=[document.id for document in documents],
-            position=[document.position for document in documents],
             time=[document.created_at.timestamp() for document in documents],
             length=[len(tokens) for tokens in texts],
             author=[self._people.number(document) for document in documents],
@@ -191,7 +186,6 @@ class SearchIndex:
         said_within: tuple[float, float] | None = None,
         now: datetime | None = None,
         query_vector: NDArray[Any] | None = None,
-        census: Census | None = None,
         is_each_once: bool = False,
     ) -> Ranking:
         """Return at most k ids with their scores, best first; nothing for blank text.
@@ -202,7 +196,6 @@ class SearchIndex:
             shown: Ids that are not to be found because they are seen anyway.
             said_within: From when (included) until when (not included) it was said, in seconds since the epoch.
             now: What "yesterday" and "last May" count from; without it they say nothing.
-            census: How frequent the words are, where this is only a part of the chat.
             query_vector: The question's vector, of the same model as those of set_vectors.
             is_each_once: Whether of messages of one author that say the same only the newest is returned.
         """
@@ -219,39 +212,11 @@ class SearchIndex:
             is_each_once=is_each_once,
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )
-        return rank(self._chat(census), request, k=k, weights=self._weights)
-
-    def _chat(self, census: Census | None = None) -> ChatEvidence:
-        return ChatEvidence(self._columns, self._vocabulary, self._postings, self._people, census)
-
-    def blocks(self, first: int) -> dict[int, bytes]:
-        """Return where its words stand as blocks to be stored, offsets counted from position first."""
-        keys, words = self._vocabulary.keys()
-        owners, places = self._postings.each(words)
-        return pack(keys[owners], self._columns.column("position")[places].astype(np.int64) - first)
-
-    def want_words(self, text: str, now: datetime | None, exclude: Collection[int] = ()) -> list[WantedWord]:
-        """Return what to ask older messages for, where this is the newest part of a very long chat."""
-        query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
-        return want_words(self._chat(), query, self._weights, self._places_of(exclude))
-
-    def spans_of(self, text: str, now: datetime | None) -> list[DateSpan]:
-        """Return the stretches of time that a question names by their beginning and end."""
-        query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
-        return [span for span in query.spans if span.end]
-
-    def positions_at(self, ids: Collection[int]) -> NDArray[np.int64]:
-        """Return the positions of messages; unknown ids are ignored."""
-        return self._columns.column("position")[self._places_of(ids)].astype(np.int64)
+        chat = ChatEvidence(self._columns, self._vocabulary, self._postings, self._people)
+        return rank(chat, request, k=k, weights=self._weights)
 
     def _places_of(self, ids: Collection[int]) -> NDArray[np.int64]:
         return np.array([self._positions[number] for number in ids if number in self._positions], np.int64)
-
-    def positions_of(self, keys: Collection[str]) -> NDArray[np.int64]:
-        """Return the positions of the messages that have a word known under one of keys."""
-        places = [self._postings.get(word)[0] for word in self._vocabulary.having(keys)]
-        found = self._columns.column("position")[np.concatenate(places)] if places else np.zeros(0, np.int64)
-        return each_once(found).astype(np.int64)
 
     def without_names(self, text: str) -> str:
         """Return text without the names of this chat's people, to be embedded as a question.

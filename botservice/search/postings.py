@@ -128,17 +128,6 @@ class Postings:
             self._set_starts(self._words()[keep])
             self._positions, self._counts = self._positions[keep], self._counts[keep]
 
-    def each(self, words: NDArray[np.int32]) -> tuple[NDArray[np.int64], Positions]:
-        """Return the positions of words, end to end, and before them which of words each one is of."""
-        self._merge()
-        room = np.append(
-            self._starts, np.full(max(0, int(words.max(initial=0)) + 2 - len(self._starts)), self._starts[-1])
-        )
-        starts, counts = room[words], room[words + 1] - room[words]
-        owners = np.repeat(np.arange(len(words)), counts)
-        steps = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return owners, self._positions[np.repeat(starts, counts) + steps]
-
     def count(self, word: int) -> int:
         """Return how many messages have word."""
         self._settle()

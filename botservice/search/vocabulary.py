@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from botservice.search import languages
 from botservice.search.arrays import each_once, first_of_each
-from botservice.search.blocks import key_of
 from botservice.search.grams import GramIndex
 from botservice.search.tokens import fold
 from botservice.search.word_forms import is_inflected
@@ -145,17 +144,6 @@ class Vocabulary:
         ids, groups = self._ids, self._groups
         found = {ids[key] for key in keys if key in ids}
         return found.union(*(groups[key] for key in keys if key in groups))
-
-    def words(self, numbers: Collection[int]) -> list[str]:
-        """Return the words that have these ids."""
-        return [word for word, number in self._ids.items() if number in numbers] if numbers else []
-
-    def keys(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-        """Return the keys under which all words are known, as blocks have them, and the word that each leads to."""
-        pairs = [(key_of(word), number) for word, number in self._ids.items()]
-        pairs += [(key_of(key), number) for key, group in self._groups.items() for number in group]
-        keys, numbers = zip(*pairs, strict=True) if pairs else ((), ())
-        return np.array(keys, np.uint32), np.array(numbers, np.int32)
 
     def alike(self, word: str) -> list[tuple[int, float]]:
         """Return words that look like word, with a likeness in (0, 1], best first."""

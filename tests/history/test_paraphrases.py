@@ -37,7 +37,7 @@ def chat_in(language):
         lines.append((Role.USER, pair["said"]))
         places.append(len(lines))
     documents = [
-        Document(number, role, text, None, None, START + timedelta(minutes=37 * number), number)
+        Document(number, role, text, None, None, START + timedelta(minutes=37 * number))
         for number, (role, text) in enumerate(lines, 1)
     ]
     return documents, places
@@ -87,7 +87,7 @@ async def test_meaning_finds_three_of_four_among_the_first_five():
 async def test_a_short_question_is_no_answer_to_one_that_means_the_same():
     index = SearchIndex()
     texts = ("the sea was calm", "Where do I live?", "The house stands in Mill Lane", "a fresh loaf", "rain again")
-    index.add([Document(n, Role.USER, text, None, None, START + timedelta(days=n), n) for n, text in enumerate(texts)])
+    index.add([Document(n, Role.USER, text, None, None, START + timedelta(days=n)) for n, text in enumerate(texts)])
     vectors = [[0, 0, 1, 0], [1, 0, 0, 0], [0.6, 0.8, 0, 0], [0, 0, 0, 1], [0, 0, 0.7, 0.7]]
     index.set_vectors(list(range(5)), vectors)
     found = [number for number, _ in index.search("What is my address?", k=5, query_vector=[1, 0, 0, 0])]

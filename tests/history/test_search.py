@@ -5,7 +5,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
@@ -13,8 +13,10 @@ from botservice.history import context_index
 from botservice.history.chat_history import ChatHistory
 from botservice.history.context_index import PAGE
 from botservice.history.finding import SearchIndexes
+from botservice.history.queries import change_message
+from botservice.history.rows import NewWords
 from botservice.history.search_values import Question
-from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages, word_blocks
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
@@ -117,6 +119,33 @@ async def test_a_changed_text_is_found_by_its_new_words_alone(storage, context):
     assert await texts_of(history, "Bello") == ["My dog is called Bello"]
 
 
+@pytest.mark.any_database
+@pytest.mark.parametrize("happens", ["edited", "deleted", "cleared"])
+async def test_what_an_earlier_release_wrote_down_of_a_long_chats_words_goes_when_its_messages_change(
+    storage, context, happens
+):
+    other = await AgentContext.get_or_create(storage, {"chat_id": "another"})
+    message = await context.chat_history.append_user_message("My dog is called Rex")
+    area = {"first_position": 1, "last_position": 9, "block": 0, "data": b"rex"}
+    rows = [{"context_id": each.id, **area} for each in (context, other)]
+    await storage.write(lambda connection: connection.execute(word_blocks.insert(), rows))
+
+    def edit(connection):
+        connection.execute(update(messages).where(messages.c.id == message.id).values(external_id="7"))
+        return change_message(
+            connection, context.id, "7", NewWords("My dog is called Bello", (), 5, "o200k_base"), START
+        )
+
+    if happens == "edited":
+        await storage.write(edit)
+    elif happens == "deleted":
+        await context.chat_history.delete_messages([message.id])
+    else:
+        await context.chat_history.clear()
+    left = await storage.read(lambda connection: connection.execute(select(word_blocks.c.context_id)).scalars().all())
+    assert left == [other.id]
+
+
 async def test_what_another_replica_stores_and_deletes_is_seen(storage_url):
     async with Storage.open(storage_url, limits=PATIENT) as here, Storage.open(storage_url, limits=PATIENT) as there:
         mine = (await AgentContext.get_or_create(here, {"chat_id": "1"})).chat_history
@@ -205,7 +234,7 @@ async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage,
     await fill(sqlite_storage, context, [f"{n} " + "cat " * 1000 for n in range(10)])
     assert not await finds_rex_on_the_loop("a dog"), "long messages are taken in"
     assert any([await finds_rex_on_the_loop("dog") for _ in range(20)])
-    indexes._indexes[context.id].took(1.0)
+    indexes._indexes[context.id].seconds = 1.0
     assert not await finds_rex_on_the_loop("the dog"), "searches lately took long"
     assert indexes._indexes[context.id].index is index
 
@@ -369,12 +398,10 @@ async def test_both_databases_find_the_same_with_the_same_scores(sqlite_url, pos
 
 async def test_a_question_that_is_asked_again_is_ranked_once_and_sees_what_has_changed(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
-    history, indexes = context.chat_history, SearchIndexes.of(sqlite_storage)
+    history = context.chat_history
     await say(history, "My dog is called Rex", "The dog barks", "Nice weather", "what does my dog do?")
     first = await history.recall(NoMessages(), search_k=2)
-    answered = indexes._indexes[context.id].answered
-    assert await history.recall(NoMessages(), search_k=2) == first
-    assert indexes._indexes[context.id].answered is answered
+    assert (await history.recall(NoMessages(), search_k=2)).found is first.found
     assert [hit.message.text for hit in first.found] != []
     assert len((await history.recall(NoMessages(), search_k=1)).found) == 1
     await history.delete_messages([first.found[0].message.id])

@@ -54,7 +54,13 @@ PLACES: Final = (
         "people/test_generated_quotes.py",
     ),
     Place("vectors", ("data",), "what messages mean", "with the message", _PLANTED),
-    Place("word_blocks", ("data",), "the positions of words in long chats", "with the message", _PLANTED),
+    Place(
+        "word_blocks",
+        ("data",),
+        "the positions of words in long chats, which releases before 1.3 stored",
+        "with the message",
+        _PLANTED,
+    ),
     Place(
         "blobs",
         ("sha256", "data"),

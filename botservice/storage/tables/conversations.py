@@ -119,7 +119,7 @@ vectors = Table(
     sqlite_autoincrement=True,
 )
 
-# Where the words of very long chats stand, packed: for each stretch of positions a block per group of words.
+# Releases before 1.3 wrote down here where the words of very long chats stand; a search reads the messages now.
 word_blocks = Table(
     "word_blocks",
     metadata,

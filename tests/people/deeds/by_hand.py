@@ -9,7 +9,6 @@ from botservice.core.messages import Author
 from botservice.people.link_queries import offer_browser, open_browser
 from botservice.people.queries import find_identity
 from botservice.people.usage_queries import HAND_OVER_RATE
-from botservice.search.block_format import BLOCKS, FORMAT
 from botservice.storage.tables.conversations import (
     contexts,
     events,
@@ -87,8 +86,7 @@ def _of_her_chat(connection, row, now) -> None:
         vector = {"context_id": each.context_id, "message_id": each.id, "model_key": "x", "data": MARK.encode()}
         connection.execute(insert(vectors).values(vector))
     area = {"context_id": row.context_id, "first_position": 1, "last_position": 9}
-    blocks = [{"block": 0, "data": MARK.encode()}, {"block": BLOCKS, "data": bytes([FORMAT])}]
-    connection.execute(insert(word_blocks), [area | each for each in blocks])
+    connection.execute(insert(word_blocks).values(**area, block=0, data=MARK.encode()))
 
 
 def _observed(connection, now, later) -> None:
