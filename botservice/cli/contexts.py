@@ -54,7 +54,8 @@ def pause(
 
     def write(connection: "Connection", now: datetime) -> int:
         number = _find(connection, address, chat)
-        set_pause(connection, number, Pause(now, None if duration is None else now + duration))
+        until = None if duration is None else now + duration
+        set_pause(connection, number, Pause(now, until, is_whole=True))
         return number
 
     number = with_storage(lambda storage: storage.write(lambda connection: write(connection, storage.now())))
@@ -68,16 +69,16 @@ def resume(chat: ChatArgument) -> None:
 
     address = _parse(chat)
 
-    def write(connection: "Connection", now: datetime) -> tuple[int, bool]:
+    def write(connection: "Connection", now: datetime) -> str:
         number = _find(connection, address, chat)
         was_paused = read_pause(connection, number, now) is not None
         set_pause(connection, number, None)
-        return number, was_paused
+        pause = read_pause(connection, number, now)
+        if pause is not None:
+            return f"context {number} stays paused with its whole chat: resume context {pause.chat_id}"
+        return f"context {number} is answered again" if was_paused else f"context {number} was not paused"
 
-    number, was_paused = with_storage(
-        lambda storage: storage.write(lambda connection: write(connection, storage.now()))
-    )
-    typer.echo(f"context {number} is answered again" if was_paused else f"context {number} was not paused")
+    typer.echo(with_storage(lambda storage: storage.write(lambda connection: write(connection, storage.now()))))
 
 
 def _parse(chat: str) -> ChatAddress:

@@ -5,14 +5,17 @@ import logging
 from typing import Final
 
 from botservice.commands.command import Command
+from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.metadata_changes import with_key
 from botservice.conversation.pausing import Pause, read_duration, set_pause
+from botservice.conversation.queries import find_or_insert_context
 from botservice.core.errors import DeliveryError
 from botservice.core.formatted_text import FormattedText
 from botservice.core.personas import PAUSE
 from botservice.people.access_queries import set_listening
 from botservice.people.access_values import AccessRole
-from botservice.people.names import chat_name, is_direct_topic
+from botservice.people.names import begins_thread, chat_keys, chat_name, is_direct_topic
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
@@ -47,27 +50,46 @@ async def _pause(request: CommandRequest) -> CommandAnswer:
     lasts = read_duration(request.call.arguments)
     if request.call.arguments.strip() and lasts is None:
         return CommandAnswer(request.say("pause.how"))
-    if lasts is None:
-        return _set(request, Pause(request.now, is_told=True), request.say("pause.done"))
-    until = request.now + lasts
-    said = request.say("pause.done_until", time=request.say_time(until))
-    return _set(request, Pause(request.now, until, is_told=True), said)
+    until = None if lasts is None else request.now + lasts
+    said = request.say("pause.done")
+    if until is not None:
+        said = request.say("pause.done_until", time=request.say_time(until))
+    if _is_in_thread(request):
+        said = below(said, request.say("pause.only_here"))
+    return _set(request, Pause(request.now, until, is_told=True, is_whole=True), said)
 
 
 async def _resume(request: CommandRequest) -> CommandAnswer:
     if refusal := await _refuse(request):
         return refusal
-    pause = Pause.of(request.context.metadata)
-    if pause is None or not pause.holds(request.now):
+    context, is_in_thread = request.context, _is_in_thread(request)
+    if context.pause is None or not context.pause.holds(request.now):
         return CommandAnswer(request.say("resume.nothing"))
+    if is_in_thread and context.chat_pause is not None and context.chat_pause.holds(request.now):
+        return _set(request, None, request.say("resume.elsewhere"))
     return _set(request, None, request.say("resume.done"))
+
+
+def _is_in_thread(request: CommandRequest) -> bool:
+    """Return whether a command is about one thread or topic; one that stands in a chat itself is about all of it."""
+    keys = request.context.context_keys
+    return chat_keys(keys) is not None and not begins_thread(keys, request.message.external_id)
 
 
 def _set(request: CommandRequest, pause: Pause | None, said: FormattedText) -> CommandAnswer:
     context = request.context
+    keys = None if _is_in_thread(request) else chat_keys(context.context_keys)
     # What is asked next to the command, in the same turn, is kept or answered by it already.
-    context.metadata = with_key(context.metadata, PAUSE, None if pause is None else pause.as_value())
-    return CommandAnswer(said, apply=lambda connection: set_pause(connection, context.id, pause))
+    if keys is None:
+        context.metadata = with_key(context.metadata, PAUSE, None if pause is None else pause.as_value())
+    else:
+        context.chat_pause = pause
+
+    def apply(connection: Connection) -> None:
+        here = context.id if keys is None else find_or_insert_context(connection, ContextKeys.of(keys), request.now)
+        set_pause(connection, here, pause)
+
+    return CommandAnswer(said, apply=apply)
 
 
 PAUSE_COMMAND: Final = Command("pause", _pause, is_listed=False)

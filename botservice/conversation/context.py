@@ -17,6 +17,7 @@ from botservice.conversation.metadata_changes import (
     only_json,
     with_key,
 )
+from botservice.conversation.pausing import Pause, last_to_end
 from botservice.conversation.queries import (
     find_context,
     find_or_insert_context,
@@ -70,6 +71,7 @@ class AgentContext:
         has_read_untrusted: Whether the current step is based on words of strangers that no message shows. Then tools
             that a person always allows ask again.
         has_open_calls: Whether a call awaits approval or a result, as of the last refresh.
+        chat_pause: The pause of the whole chat, for a thread or topic of it.
     """
 
     metadata: dict[str, Any]
@@ -82,6 +84,7 @@ class AgentContext:
     steps_taken: int
     last_step_number: int
     has_open_calls: bool
+    chat_pause: Pause | None
     _saved_metadata: str
 
     def __init__(
@@ -158,6 +161,11 @@ class AgentContext:
         """Load a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
         return cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))), snapshot)
+
+    @property
+    def pause(self) -> Pause | None:
+        """The pause of this conversation or of its chat, also one that is over; None without one."""
+        return last_to_end(Pause.of(self.metadata), self.chat_pause)
 
     @property
     def completed_steps(self) -> list[ActionStep]:
@@ -264,6 +272,7 @@ class AgentContext:
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.has_open_calls = snapshot.has_open_calls
+        self.chat_pause = snapshot.chat_pause
         if snapshot.knows_last_message:
             self.chat_history.remember_last(snapshot.last_user_message)
         self.asked_by = snapshot.asked_by

@@ -29,6 +29,8 @@ from botservice.storage.tables.waiting import pending_calls
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
 _METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context"))
+_KEYS_AND_METADATA = select(contexts.c.context_keys, contexts.c.metadata).where(contexts.c.id == bindparam("context"))
+_METADATA_BY_KEYS = select(contexts.c.id, contexts.c.metadata).where(contexts.c.key_hash == bindparam("key_hash"))
 _LOCKED_METADATA = _METADATA.with_for_update()
 _IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 _NOTE_UNTRUSTED = (
@@ -88,9 +90,16 @@ def note_untrusted(connection: Connection, context_id: int) -> None:
     connection.execute(_NOTE_UNTRUSTED, {"context": context_id})
 
 
-def read_metadata(connection: Connection, context_id: int) -> Mapping[str, Any]:
-    """Return a context's metadata; empty for one that is gone."""
-    return connection.execute(_METADATA, {"context": context_id}).scalar_one_or_none() or {}
+def read_metadata(connection: Connection, context_id: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return a context's keys and metadata; empty ones for one that is gone."""
+    found = connection.execute(_KEYS_AND_METADATA, {"context": context_id}).one_or_none()
+    return ({}, {}) if found is None else (found.context_keys, found.metadata)
+
+
+def find_metadata(connection: Connection, keys: ContextKeys) -> tuple[int, Mapping[str, Any]] | None:
+    """Return the id and the metadata of the context with these keys; None where there is none."""
+    found = connection.execute(_METADATA_BY_KEYS, {"key_hash": keys.digest}).one_or_none()
+    return None if found is None else (found.id, found.metadata)
 
 
 def lock_metadata(connection: Connection, context_id: int) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from botservice.conversation.pausing import Pause, read_chat_pause
 from botservice.conversation.prompt_log import PromptLog, read_prompt_log
 from botservice.conversation.queries import (
     find_asked_by,
@@ -46,6 +47,7 @@ class Snapshot:
     """What a context holds at one moment.
 
     Attributes:
+        chat_pause: The pause of the whole chat, where the context is a thread or a topic of it.
         knows_last_message: Whether last_user_message was looked for.
     """
 
@@ -61,6 +63,7 @@ class Snapshot:
     last_step_number: int
     has_open_calls: bool
     has_running_turn: bool
+    chat_pause: Pause | None = None
     stride: float = 1.0
     asked_by: Author | None = None
     knows_last_message: bool = True
@@ -126,6 +129,7 @@ def read_snapshot(
         state.last_step_number or 0,
         state.has_open_calls,
         state.has_running_turn,
+        read_chat_pause(connection, state.context_keys),
         of_turn.stride,
         of_turn.asked_by if turn_id is not None else None,
         with_last_message,

@@ -15,7 +15,8 @@ DIRECT_TOPIC: Final = "direct_messages_topic_id"
 HOOKS: Final = "hooks:"
 """What the transport of a turn or a schedule begins with that no person began; the name of its platform follows."""
 
-_OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts", DIRECT_TOPIC})
+_THREADS: Final = frozenset({"thread_id", "thread_ts"})
+_OF_A_THREAD: Final = frozenset({"transport", DIRECT_TOPIC}) | _THREADS
 _OF_A_BROWSER: Final = re.compile(r"p[0-9]+(-.*)?", re.ASCII)  # other sessions of browsers begin with a hex digit
 GUEST: Final = "guest"
 """The context key of one question in a chat that the bot is no member of: the platform's id of that question."""
@@ -70,6 +71,18 @@ def chat_name(context_keys: Mapping[str, Any]) -> str:
     """Return a chat's name, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
     names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
     return storable(":".join([transport_of(context_keys), *(key_text(context_keys[name]) for name in names)]))
+
+
+def chat_keys(context_keys: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the keys of the chat that has a context as one of its threads or topics; None for no thread."""
+    if _THREADS.isdisjoint(context_keys):
+        return None
+    return {name: value for name, value in context_keys.items() if name not in _THREADS}
+
+
+def begins_thread(context_keys: Mapping[str, Any], message_id: str | None) -> bool:
+    """Return whether a message stands in the chat itself, and the thread of a context consists of answers to it."""
+    return message_id is not None and context_keys.get("thread_ts") == message_id
 
 
 BUILT_IN: Final = ("telegram", "slack", "web", "terminal")

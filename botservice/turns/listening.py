@@ -11,7 +11,7 @@ from typing import Final
 
 from botservice.agent.side_model import SideModel
 from botservice.conversation.context import AgentContext
-from botservice.conversation.pausing import Pause, read_pause
+from botservice.conversation.pausing import read_pause
 from botservice.core.errors import BudgetExceeded, LLMError
 from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.quoting import quote_name, shortened
@@ -240,7 +240,7 @@ def _may_be_answered(inbound: Sequence[Inbound], turn: Turn, context: AgentConte
 
     What others wrote, such as bots, what is forwarded, commands of other bots, and channels do not count.
     """
-    pause, keys = Pause.of(context.metadata), context.context_keys
+    pause, keys = context.pause, context.context_keys
     if turn.is_of_hook or is_guest(keys) or is_direct_topic(keys) or (pause is not None and pause.holds(now)):
         return False
     return not any(each.is_addressed or each.is_private for _, each in inbound) and any(

@@ -35,7 +35,7 @@ def keep_paused(
         before: The pause before the commands of the turn.
         commands: The commands of the turn, which may have changed it.
     """
-    pause = Pause.of(context.metadata)
+    pause = context.pause
     if pause is None and before is None:
         return inbound, None
     switches = (event.id for event, each in commands if each.command and each.command.name in _SWITCHES)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 from botservice.conversation.context import AgentContext
-from botservice.conversation.pausing import Pause
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.conversation.time_zones import known_zone
 from botservice.core.errors import CommandFailed
@@ -65,7 +64,7 @@ class TurnStarter:
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
         said = await self._as_answers(said, context)
         is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
-        if is_unlimited and is_plain and Pause.of(context.metadata) is None:
+        if is_unlimited and is_plain and context.pause is None:
             context.language = language_of([message for _, message in said])
             decided = await self._decide(said, turn, context, claim)
             if decided is None:
@@ -86,7 +85,7 @@ class TurnStarter:
     ) -> bool:
         """Begin a turn with what its authors may say, and obey its commands; return whether the agent answers it."""
         context.language = language_of([message for _, message in heard.said])
-        before = Pause.of(context.metadata)
+        before = context.pause
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         inbound = await self._as_answers(inbound, context)  # an edited one was read anew
         inbound = [each for each in inbound if _may(each, heard)]
@@ -127,7 +126,7 @@ class TurnStarter:
 
     async def _as_answers(self, said: list[Said], context: AgentContext) -> list[Said]:
         """Return messages, as commands where they answer questions of tools; in a pause, none does."""
-        pause = Pause.of(context.metadata)
+        pause = context.pause
         if not context.has_open_calls:
             return said
         return await self._storage.read(
@@ -224,7 +223,7 @@ class TurnStarter:
             answer = await self._commands.answer(request)
         except CommandFailed:  # what else has come with it is answered all the same
             return CommandAnswer(say("answer.apology_with_retry", context.language))
-        pause = None if answer.ask is None else Pause.of(context.metadata)
+        pause = None if answer.ask is None else context.pause
         is_kept = pause is not None and pause.holds(now)  # such as /retry: what it asks would not be answered
         return CommandAnswer(request.say("pause.stands")) if is_kept else answer
 

@@ -36,6 +36,21 @@ def test_a_chat_is_paused_for_a_time_and_resumed(run: Run, sqlite_url: str) -> N
     assert pause_of(sqlite_url) is None
 
 
+def test_a_topic_of_a_chat_that_is_paused_stays_paused_until_the_chat_is_resumed(run: Run, sqlite_url: str) -> None:
+    pause_of(sqlite_url)
+
+    async def make_topic() -> None:
+        async with Storage.open(sqlite_url) as storage:
+            await AgentContext.get_or_create(storage, CHAT | {"thread_id": "7"})
+
+    asyncio.run(make_topic())
+    run("contexts", "pause", "telegram:42")
+    said = run("contexts", "resume", "telegram:42/7")[1]
+    assert said == "context 2 stays paused with its whole chat: resume context 1\n"
+    run("contexts", "resume", "1")
+    assert run("contexts", "resume", "2")[1] == "context 2 was not paused\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

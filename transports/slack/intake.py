@@ -8,7 +8,6 @@ from typing import Any
 
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.queries import find_context
 from botservice.core.states import EventKind
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import Intake
@@ -37,7 +36,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import Interactions
-from transports.slack.queries import mark_renamed
+from transports.slack.queries import mark_renamed, takes_part
 from transports.slack.workspaces import Installations, Views, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -241,10 +240,11 @@ class SlackIntake(Intake):
         await inbox.accept(_TRANSPORT, [changed.event(is_thread=is_thread) for is_thread in places])
 
     async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
-        """Return whether the bot takes part in a message's thread, or listens to its channel."""
+        """Return whether the bot takes part in a message's thread, or keeps what is said in its channel."""
         _, storage = self.opened()
         keys = ContextKeys.of(message.keys(is_thread=is_thread))
-        return await storage.read(lambda connection: find_context(connection, keys)) is not None
+        may_be_empty = is_thread or self._listening is SlackListen.CHANNELS  # its first message may be about to be kept
+        return await storage.read(lambda connection: takes_part(connection, keys, may_be_empty=may_be_empty))
 
     async def _accept(self, event: InboundEvent | None) -> None:
         inbox, _ = self.opened()

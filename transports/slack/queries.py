@@ -27,6 +27,15 @@ _SAID_BY_PERSON = (messages.c.author_platform == _PLATFORM) & (messages.c.author
 _RECENT_DELIVERIES: Final = 100_000  # so far back an answer is looked for: nothing finds one by its timestamp alone
 
 
+_LAST_POSITION = select(contexts.c.last_position).where(contexts.c.key_hash == bindparam("key_hash"))
+
+
+def takes_part(connection: Connection, keys: ContextKeys, *, may_be_empty: bool) -> bool:
+    """Return whether there is a conversation; one without a message may be only where a pause of a channel stands."""
+    last = connection.execute(_LAST_POSITION, {"key_hash": keys.digest}).scalar_one_or_none()
+    return last is not None and (may_be_empty or last > 0)
+
+
 # Titles of sessions
 
 _IS_SESSION = (slack_titles.c.context_id == bindparam("context")) & (slack_titles.c.thread_ts == bindparam("thread"))

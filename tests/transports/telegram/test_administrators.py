@@ -183,3 +183,19 @@ async def test_a_blocked_administrator_pauses_nothing(group: BotApi, bot_on_both
         say(group, "/pause", BEN)
         group.chat_says("/pause", chat_id=GROUP)  # it may be Ben
         await goes_on(group)
+
+
+async def test_a_group_that_becomes_a_supergroup_stays_paused_and_its_administrators_stay_in_charge(
+    api: BotApi, bot_on_both
+):
+    api.add_group(-500, type="group", members=(BEN, EVE))
+    api.promote(-500, BEN, "creator")
+    async with bot_on_both(api, access=OWNED):
+        api.person_says("/pause", chat_id=-500, user=BEN)
+        await api.until(lambda: api.visible_texts(-500) == [PAUSED])
+        api.migrate(-500, GROUP)
+        say(api, f"@{api.username} anybody?", EVE)
+        say(api, "/resume", EVE)
+        assert await answer(api, 1) == REFUSED
+        say(api, "/resume", BEN)
+        assert await answer(api, 2) == RESUMED
