@@ -102,7 +102,7 @@ class ContextWork:
         self._options = options
         self._clock = options.clock
         self._transports = transports
-        self._starter = TurnStarter(storage, options, commands)
+        self._commands = commands
         self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
         self._suspended = SuspendedTurns(storage, options)
@@ -151,7 +151,7 @@ class ContextWork:
                 await self._parts.join(work, claim)
             case StartedTurn(turn):
                 with in_turn(turn.identity):
-                    is_over = await self._work_on(turn, work, claim)
+                    is_over = await self._work_on(work, claim)
                 return not (is_over and work.is_all)
             case Unreadable(turn, reason):
                 with in_turn(turn.identity):
@@ -163,14 +163,15 @@ class ContextWork:
         now, context_id = self._clock(), claim.context_id
         await self._storage.write(lambda connection: put_off(connection, context_id, until, now), fence=claim)
 
-    async def _work_on(self, turn: Turn, work: StartedTurn, claim: Claim) -> bool:
+    async def _work_on(self, work: StartedTurn, claim: Claim) -> bool:
         """Work on a turn; return whether it is answered, and all of its answer sent."""
-        transport = self._transports[turn.transport]
+        turn, transport = work.turn, self._transports[work.turn.transport]
+        starter = TurnStarter(self._options, self._commands, work, claim, transport)
         if turn.is_open:
-            await self._starter.recall(turn, work.context, transport)
+            await starter.recall()
         try:
-            if await self._is_ready(turn, work, claim, transport):
-                return await self._run(turn, work, claim, transport)
+            if await self._is_ready(work, claim, transport, starter):
+                return await self._run(work, claim, transport)
         except TurnWaiting:
             logger.info("turn.waits")
         except TurnGrew:
@@ -200,20 +201,22 @@ class ContextWork:
             await self._failed_turns.try_later(turn, claim, teller, type(error).__name__, language)
         return False
 
-    async def _is_ready(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
+    async def _is_ready(self, work: StartedTurn, claim: Claim, transport: Transport, starter: TurnStarter) -> bool:
         """Begin a turn, or attend to it if it waits; return whether the agent is to work on it now."""
+        turn = work.turn
         if turn.status is TurnStatus.WAITING:
             return await self._suspended.attend(turn, work.context, claim, transport)
         if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
             await self._failed_turns.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             return False
-        if await self._starter.prepare(turn, work.context, work.controls, claim, transport):
+        if await starter.prepare():
             return True
         self.next.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False
 
-    async def _run(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
+    async def _run(self, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
         """Answer a turn and send the first message of its answer; return whether that was all of it."""
+        turn = work.turn
         record = StoredStream(self._storage, turn, claim, self._clock)
         shown = None if work.context.is_unasked else transport.live(work.context.context_keys, turn.events, record)
         live = None if shown is None else adopt(Live, shown)
@@ -222,7 +225,7 @@ class ContextWork:
         try:
             if self._has_news(claim.context_id):
                 await self.look_for_parts(claim.context_id)
-            if work.controls.stops and await self._is_stopped(turn, work):
+            if work.controls.stops and await self._is_stopped(work):
                 run.interrupt()  # it came before this process worked on the turn
             await run.finish()
             logger.info("turn.answered")
@@ -235,9 +238,9 @@ class ContextWork:
         result = await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
         return result is SendResult.OVER and run.begun.is_all
 
-    async def _is_stopped(self, turn: Turn, work: StartedTurn) -> bool:
+    async def _is_stopped(self, work: StartedTurn) -> bool:
         """Return whether a person who may has stopped a turn since its question was asked."""
-        stops = work.controls.stops_after(turn.order_key)
+        stops = work.controls.stops_after(work.turn.order_key)
         return await self._controls.find_newest(stops, work.context.context_keys) is not None
 
     async def stop(self, context_id: int) -> bool:

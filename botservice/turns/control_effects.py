@@ -10,20 +10,22 @@ from functools import partial
 
 from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind
 from botservice.history.queries import change_message, delete_message
 from botservice.history.rows import NewWords
+from botservice.people.usage import Payer
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.call_queries import withdraw_question, withdraw_turn
 from botservice.turns.delivery_queries import drop_stopped
 from botservice.turns.edits_and_deletions import Controls, DueChanges, PendingControl, find_controls, read_words
 from botservice.turns.event_queries import find_newest_change, mark_handled
+from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
-from botservice.turns.turn_admission import TurnAdmission
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class ControlEffects:
         self._clock = options.clock
         self._transports = transports
         self._attending = attending
-        self._admission = TurnAdmission(storage, options)
+        self._budgets = options.budgets
 
     async def find(self, context_id: int) -> tuple[Controls, Mapping[str, str]]:
         """Return the controls of a context that have not taken effect, and its keys."""
@@ -99,7 +101,7 @@ class ControlEffects:
             return None
         transport = self._transports[change.transport]
         try:
-            message = await self._admission.read_change(change.event, claim, context_keys, transport)
+            message = await self._read_change(change.event, claim, context_keys, transport)
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception:
@@ -107,10 +109,41 @@ class ControlEffects:
             return None
         return None if message is None else await read_words(message)
 
+    async def _read_change(
+        self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
+    ) -> InboundMessage | None:
+        """Return what a message says after a change: with its files, unless its author has sent too much for now."""
+        message = await transport.peek(event)
+        if message is not None and event.group_key is not None and not message.is_addressed:
+            event, message = await self._as_part(event, message, claim, transport)
+        if message is None or message.is_whole:
+            return message
+        if self._budgets.has_rates and message.is_addressed:
+            payer = Payer.of(claim.context_id, context_keys, message.author)
+            if await self._budgets.count_message(self._storage, payer, self._clock()) is not None:
+                return message
+        return await transport.read(event)
+
+    async def _as_part(
+        self, event: StoredEvent, message: InboundMessage, claim: Claim, transport: Transport
+    ) -> tuple[StoredEvent, InboundMessage]:
+        """Return a change of a part of a message, as one that means the bot where another part does."""
+        earlier = await find_earlier(self._storage, claim.context_id, [event.group_key or ""], transport)
+        parts = [*((each.event, each.message) for each in earlier), (event, message)]
+        ((event, message),) = await read_meant([(event, message)], transport.peek, parts)
+        return event, message
+
     async def turn_away_changes(self, claim: Claim) -> bool:
         """Drop the edits of people who have no access, while they wait for their message; return whether any do."""
         controls, keys = await self.find(claim.context_id)
-        refused = await self._admission.turn_away_changes(controls, keys, self._transports)
+        refused: list[int] = []
+        for change in controls.changes:
+            message = await self._transports[change.transport].peek(change.event) if change.event.raw else None
+            if message is None or change.kind is EventKind.DELETE:
+                continue
+            ruling = await self._access.judge(self._storage, message, keys, self._clock())
+            if not ruling.is_admitted:
+                refused.append(change.event.id)
         if refused:
             now = self._clock()
             await self._storage.write(lambda connection: mark_handled(connection, refused, now), fence=claim)

@@ -54,7 +54,6 @@ class QuestionParts:
         self._options = options
         self._transports = transports
         self._failed_turns = failed_turns
-        self._admission = TurnAdmission(storage, options)
 
     def find(self, connection: Connection, turn: Turn, context: AgentContext) -> NewParts | None:
         """Return the parts of the question of the next turn; None if there are none, or too late for that turn."""
@@ -96,9 +95,9 @@ class QuestionParts:
             TurnGrew: one of the turns is not what was read any more, or a message was forgotten meanwhile.
         """
         parts = sorted(parts, key=lambda each: each.order_key)
-        said, tell = await self._admission.read_parts(
-            [event for each in parts for event in each.events], turn, context, transport
-        )
+        is_limited = self._options.budgets.has_rates
+        admission = TurnAdmission(self._options, turn, context, transport, is_limited=is_limited)
+        said, tell = await admission.read_parts([event for each in parts for event in each.events])
         before = {event.id for each in parts if each.order_key < turn.order_key for event in each.events}
         now = self._options.clock()
         spoken = await read_spoken(said, now)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from botservice.conversation.context import AgentContext
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.conversation.time_zones import known_zone
 from botservice.core.errors import CommandFailed
@@ -14,45 +13,50 @@ from botservice.core.states import Outcome
 from botservice.history.queries import read_messages_of_events
 from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
-from botservice.storage.database import Connection, Storage
+from botservice.storage.database import Connection
 from botservice.texts.formatted import say
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.delivery_queries import write_deliveries
-from botservice.turns.edits_and_deletions import Controls, as_changed
+from botservice.turns.edits_and_deletions import as_changed
 from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
+from botservice.turns.next_work import StartedTurn
 from botservice.turns.paused_messages import keep_paused
 from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.tool_answers import as_answer
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Turn, tell_end
-from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of
+from botservice.turns.turn import tell_end
+from botservice.turns.turn_admission import TurnAdmission, Write, all_of
 
 logger = logging.getLogger(__name__)
 
 
 class TurnStarter:
-    """Begins turns with what was said, as far as its authors have access, and with what commands ask in its place."""
+    """Begins a turn with what was said, as far as its authors have access, and with what commands ask in its place."""
 
-    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
-        self._storage = storage
+    def __init__(
+        self, options: RunOptions, commands: Commands, work: StartedTurn, claim: Claim, transport: Transport
+    ) -> None:
         self._options = options
         self._commands = commands
-        self._admission = TurnAdmission(storage, options)
+        self._turn = work.turn
+        self._context = work.context
+        self._controls = work.controls
+        self._claim = claim
+        self._transport = transport
+        self._storage = work.context.storage
 
-    async def prepare(
-        self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
-    ) -> bool:
-        """Mark a turn running and store its question; return whether the agent is to answer it."""
-        options = self._options
+    async def prepare(self) -> bool:
+        """Mark the turn running and store its question; return whether the agent is to answer it."""
+        options, turn, context, transport = self._options, self._turn, self._context, self._transport
         if turn.is_open:
             now = options.clock()
             await self._storage.write(
-                lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=claim
+                lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=self._claim
             )
             return True
         is_open = await options.access.is_idle(self._storage)
@@ -62,61 +66,52 @@ class TurnStarter:
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
-        said = await self._as_answers(said, context)
-        is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
+        said = await self._as_answers(said)
+        is_plain = not self._controls.changes and all(_is_plain(message) for _, message in said)
         if is_unlimited and is_plain and context.pause is None:
             context.language = language_of([message for _, message in said])
-            decided = await self._decide(said, turn, context, claim)
+            decided = await self._decide(said)
             if decided is None:
                 return False
             inbound = as_unasked(said, options) if decided else said
-            return await store_question(context, turn, claim, inbound, options, transport)
-        heard = await self._admission.judge(said, AdmittedMessages(read), context, is_open=is_open)
-        return await self._begin(turn, context, controls, claim, transport, heard)
+            return await store_question(context, turn, self._claim, inbound, options, transport)
+        admission = TurnAdmission(options, turn, context, transport, is_limited=not is_unlimited)
+        await admission.judge(said, is_open=is_open)
+        return await self._begin(admission)
 
-    async def _begin(
-        self,
-        turn: Turn,
-        context: AgentContext,
-        controls: Controls,
-        claim: Claim,
-        transport: Transport,
-        heard: AdmittedMessages,
-    ) -> bool:
-        """Begin a turn with what its authors may say, and obey its commands; return whether the agent answers it."""
-        context.language = language_of([message for _, message in heard.said])
+    async def _begin(self, admission: TurnAdmission) -> bool:
+        """Begin the turn with what its authors may say, and obey its commands; return whether the agent answers it."""
+        turn, context, controls, transport = self._turn, self._context, self._controls, self._transport
+        context.language = language_of([message for _, message in admission.said])
         before = context.pause
-        inbound, changes = await as_changed(heard.read, heard.said, controls)
-        inbound = await self._as_answers(inbound, context)  # an edited one was read anew
-        inbound = [each for each in inbound if _may(each, heard)]
-        is_unasked = await self._decide(inbound, turn, context, claim)
+        inbound, changes = await as_changed(admission.read, admission.said, controls)
+        inbound = await self._as_answers(inbound)  # an edited one was read anew
+        inbound = [each for each in inbound if _may(each, admission)]
+        is_unasked = await self._decide(inbound)
         if is_unasked is None:
             return False
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
-        commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = [
-            (event, await self._obey(command, context, turn, claim, heard, event.id, transport))
-            for event, command in commands
-        ]
+        commands, held = await self._hold_back(commands, admission)
+        answers = [(event, await self._obey(command, admission, event.id)) for event, command in commands]
         rest: list[Inbound] = [
-            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
+            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in admission.rights
         ]
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
-        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
-        rest = await self._admission.complete(rest, heard, controls, transport)
+        rest, slowed = await admission.slow_down(rest)
+        rest = await admission.complete(rest, controls)
         now = self._options.clock()
         rest, kept = keep_paused(rest, turn, context, transport, now, before=before, commands=commands)
-        unread = self._admission.tell_unread(rest, turn, context, transport)
-        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
-        away = self._admission.turn_away(heard, turn, controls, transport)
+        unread = admission.tell_unread(rest)
+        obeyed = self._commit([answer for _, answer in answers], changes)
+        away = admission.turn_away(controls)
         also = all_of([away, obeyed, slowed, held, unread, kept])
         if also is not None and (answers or held or away) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
-            await self._end_without_agent(turn, claim, also, outcome)
+            await self._end_without_agent(also, outcome)
             is_to_answer = False
         else:
             rest = as_unasked(rest, self._options) if is_unasked else rest
-            is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
+            is_to_answer = await store_question(context, turn, self._claim, rest, self._options, transport, also=also)
         if away is not None:
             self._storage.scrub_soon()
         for _, answer in answers:
@@ -124,11 +119,12 @@ class TurnStarter:
                 await answer.after()
         return is_to_answer
 
-    async def _as_answers(self, said: list[Said], context: AgentContext) -> list[Said]:
+    async def _as_answers(self, said: list[Said]) -> list[Said]:
         """Return messages, as commands where they answer questions of tools; in a pause, none does."""
-        pause = context.pause
+        context = self._context
         if not context.has_open_calls:
             return said
+        pause = context.pause
         return await self._storage.read(
             lambda connection: [
                 (event, message)
@@ -138,13 +134,16 @@ class TurnStarter:
             ]
         )
 
-    async def _decide(self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, claim: Claim) -> bool | None:
+    async def _decide(self, inbound: Sequence[Inbound]) -> bool | None:
         """Return whether what addresses nobody is answered all the same; None if that is decided in a moment."""
         gate = self._options.gate
-        return False if gate is None else await gate.decide(inbound, turn, context, claim, self._options)
+        if gate is None:
+            return False
+        return await gate.decide(inbound, self._turn, self._context, self._claim, self._options)
 
-    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
-        """Find the language, the asker and the tools of a turn that goes on once more: none of them is stored."""
+    async def recall(self) -> None:
+        """Find the language, the asker and the tools of the turn, which goes on once more: none of them is stored."""
+        turn, context, transport = self._turn, self._context, self._transport
         context.only_tools = limit_tools(()) if turn.is_of_hook else None
         context.unlimited_tools = frozenset()
         try:
@@ -158,54 +157,45 @@ class TurnStarter:
             context.only_tools = context.unlimited_tools = limit_tools(heard)
         context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
         if turn.joined_events:
-            context.question_parts = await self._read_parts(turn, context)
+            context.question_parts = await self._read_parts()
         last = context.chat_history.last_user_message
         asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
         asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
         if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
             context.asked_by = asking[-1].author or Author()
 
-    async def _read_parts(self, turn: Turn, context: AgentContext) -> list[Message]:
-        """Return the messages of a turn's question before the last one."""
-        event_ids, last = [each.id for each in turn.events], context.chat_history.last_user_message
+    async def _read_parts(self) -> list[Message]:
+        """Return the messages of the turn's question before the last one."""
+        context, event_ids = self._context, [each.id for each in self._turn.events]
+        last = context.chat_history.last_user_message
         said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
         return [each for each in said if last is None or each.id != last.id]
 
-    async def _hold_back(
-        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
-    ) -> tuple[list[Said], Write | None]:
+    async def _hold_back(self, commands: list[Said], admission: TurnAdmission) -> tuple[list[Said], Write | None]:
         """Return the commands within the rate limit, and the write that tells the authors of the others."""
         counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
         if not counted:
             return commands, None
-        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
+        judged, tell = await admission.slow_down(counted)
         beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
         return [each for each in commands if each[0].id not in beyond], tell
 
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and self._commands.takes(message)
 
-    async def _obey(
-        self,
-        message: InboundMessage,
-        context: AgentContext,
-        turn: Turn,
-        claim: Claim,
-        heard: AdmittedMessages,
-        event_id: int,
-        transport: Transport,
-    ) -> CommandAnswer:
+    async def _obey(self, message: InboundMessage, admission: TurnAdmission, event_id: int) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        context, transport = self._context, self._transport
         options, now = self._options, self._options.clock()
-        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
+        role, is_let_in = admission.roles.get(event_id), event_id not in admission.rights
         author = message.author
         zone = await self._storage.read(lambda connection: find_time_zone(connection, context.id, author))
         request = CommandRequest(
             message.command,
             message,
             context,
-            turn,
-            claim,
+            self._turn,
+            self._claim,
             now,
             role,
             options.access,
@@ -227,15 +217,13 @@ class TurnStarter:
         is_kept = pause is not None and pause.holds(now)  # such as /retry: what it asks would not be answered
         return CommandAnswer(request.say("pause.stands")) if is_kept else answer
 
-    def _commit(
-        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
-    ) -> Write | None:
+    def _commit(self, answers: Sequence[CommandAnswer], changes: Sequence[int]) -> Write | None:
         """Return the write that stores what commands do; neither they nor their answers enter the history."""
         if not answers and not changes:
             return None
-        now = self._options.clock()
+        turn, now = self._turn, self._options.clock()
         messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
-        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+        payloads = [payload for message in messages for payload in self._transport.plan(message, turn.events)]
 
         def write(connection: Connection) -> None:
             mark_handled(connection, changes, now)
@@ -245,22 +233,22 @@ class TurnStarter:
 
         return write
 
-    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
-        now = self._options.clock()
+    async def _end_without_agent(self, also: Write, outcome: Outcome) -> None:
+        turn, now = self._turn, self._options.clock()
 
         def end(connection: Connection) -> None:
             mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
             also(connection)
             finish_turn(connection, turn.id, now, outcome)
 
-        await self._storage.write(end, fence=claim)
+        await self._storage.write(end, fence=self._claim)
         tell_end(turn, outcome, now)
 
 
-def _may(said: Said, heard: AdmittedMessages) -> bool:
+def _may(said: Said, admission: TurnAdmission) -> bool:
     """Return whether a message may still be taken: it may have been edited since its author was judged."""
     event, message = said
-    return event.id not in heard.rights or right_of(message) is not None
+    return event.id not in admission.rights or right_of(message) is not None
 
 
 def _is_plain(message: InboundMessage) -> bool:
