@@ -21,7 +21,6 @@ from botservice.core.messages import ToolCall
 from botservice.core.states import PendingKind, PendingStatus
 from botservice.core.threads import run_in_thread
 from botservice.storage.database import Connection
-from botservice.turns.call_queries import find_of_turn
 from botservice.turns.grant_queries import find_grants, is_all_said_by
 from botservice.turns.waiting_calls import WaitingCall
 
@@ -155,9 +154,8 @@ async def refuse_unapproved(
     step: ActionStep,
     ended: Mapping[int, ToolOutcome],
     context: AgentContext,
+    waited: Sequence[WaitingCall],
     *,
-    turn_id: int,
-    step_id: int,
     is_resumed: bool,
 ) -> dict[int, ToolOutcome]:
     """Return the outcomes of the calls that are not made because their approval is missing, by index.
@@ -165,11 +163,11 @@ async def refuse_unapproved(
     Args:
         tools: What can be called now; when the calls were judged that may have been something else.
         ended: What is known already.
+        waited: The calls of the step that its turn has waited with.
         is_resumed: Whether calls may have run before.
     """
     calls = step.tool_calls or ()
-    rows = await context.storage.read(lambda connection: find_of_turn(connection, turn_id))
-    of_step = [each for each in rows if each.step_id == step_id and each.kind is not PendingKind.LATER]
+    of_step = [each for each in waited if each.kind is not PendingKind.LATER]
     asked = [each for each in of_step if each.kind is PendingKind.APPROVAL]
     outcomes = {
         each.call_index: ToolOutcome(_UNDECIDED, error_type="Denied")

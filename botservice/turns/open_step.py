@@ -8,7 +8,7 @@ from typing import NoReturn
 from botservice.agent.agent import Action, rests_on_others
 from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
-from botservice.agent.tool_questions import ToolQuestions, let_go
+from botservice.agent.tool_questions import let_go
 from botservice.conversation.field_values import Timing
 from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep
@@ -24,13 +24,14 @@ from botservice.turns.grant_queries import is_named
 from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
-from botservice.turns.resuming import Settled, read_replied, resume_turn
+from botservice.turns.resuming import find_replied, resume_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.suspension import Suspension
 from botservice.turns.transport import Live
 from botservice.turns.turn_saver import TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
+from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)
 
@@ -116,26 +117,22 @@ class OpenStep:
         await self._saver.save_with(write_open, take_note, step)
         if self.waiting is not None:
             raise self.waiting
-        return await self._run_calls(step, {}, tools)  # what was judged, and nothing that has come since
+        return await self._run_calls(step, tools)  # what was judged, and nothing that has come since
 
     async def finish(self) -> ActionStep | None:
         """Go on with the step that a process had begun, or that the turn waits with; None if there is none."""
-        if self._is_waiting:
-            return await self._go_on()
-        if self.step is None:
-            return None
-        storage, turn_id, row_id = self._context.storage, self._turn.id, self._row_id(self.step)
-        replied = await storage.read(lambda connection: read_replied(connection, turn_id, row_id), is_short=True)
-        return await self._run_calls(self.step, replied=replied, is_resumed=True)
+        has_waited = self._is_waiting
+        if has_waited:
+            await self._resume()
+        return None if self.step is None else await self._run_calls(self.step, is_resumed=not has_waited)
 
     async def stop(self) -> None:
         """Close the step, where one is open, at which the turn is stopped."""
         if self.step is None:
             return
-        turn_id, outcomes = self._turn.id, await self._stopped_outcomes(self.step)
-        waiting = await self._context.storage.read(lambda connection: call_queries.find_of_turn(connection, turn_id))
+        waited, outcomes = await self._read_waited(self.step), await self._stopped_outcomes(self.step)
         await self._close(self.step, outcomes)
-        for each in waiting:
+        for each in waited:
             if each.exchange is not None:
                 let_go(each.exchange)
 
@@ -162,46 +159,40 @@ class OpenStep:
         now, lasts = self._options.clock(), self._options.approval_lasts
         return self._suspension.begin(connection, step_id, step.tool_calls or (), waiting, tools, now, lasts)
 
-    async def _go_on(self) -> ActionStep:
-        """Resume the open step: its decided calls are stored as started, and then run."""
-        if self._interruption.is_asked:
-            raise WorkCut
-        now, context = self._options.clock(), self._context
-        step, settled = self.step, Settled(is_withdrawn=True)
+    async def _resume(self) -> None:
+        """Resume the turn: the decided calls of the open step are stored as started.
 
-        def take_note(became: Settled) -> None:
-            nonlocal settled
-            settled = became
-            self._is_waiting = became.is_withdrawn
-
-        if step is not None:
-            calls, row_id = step.tool_calls or (), self._row_id(step)
-            await self._saver.save_with(
-                lambda connection, _: resume_turn(connection, self._turn.id, context.id, row_id, calls, now),
-                take_note,
-                step,
-            )
-        if settled.is_withdrawn or step is None:
+        Raises:
+            TurnWaiting: something is not decided.
+            WorkCut: the turn is to end instead.
+        """
+        step = self.step
+        if self._interruption.is_asked or step is None:
             raise WorkCut
-        return await self._run_calls(step, settled.ended, replied=settled.replied)
+        now, turn, row_id = self._options.clock(), self._turn, self._row_id(step)
+
+        def take_note(goes_on: bool) -> None:  # noqa: FBT001 - what was written
+            self._is_waiting = not goes_on
+
+        await self._saver.save_with(
+            lambda connection, _: resume_turn(connection, turn.id, turn.context_id, row_id, step.tool_calls or (), now),
+            take_note,
+            step,
+        )
+        if self._is_waiting:
+            raise WorkCut
 
     async def _run_calls(
-        self,
-        step: ActionStep,
-        ended: Mapping[int, ToolOutcome] | None = None,
-        judged: Mapping[str, Tool] | None = None,
-        *,
-        replied: Mapping[int, ToolQuestions] | None = None,
-        is_resumed: bool = False,
+        self, step: ActionStep, judged: Mapping[str, Tool] | None = None, *, is_resumed: bool = False
     ) -> ActionStep:
         """Run the calls of an open step that have no result yet, and close it.
 
         Args:
-            replied: What a person has answered to calls, by their place.
             judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
+            is_resumed: Whether its calls may have run before.
         """
-        if ended is None:
-            ended = await self._read_ended(step)
+        waited = [] if judged is not None else await self._read_waited(step)
+        ended, replied = {} if judged is not None else await self._read_ended(step), find_replied(waited)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
         runner = CallRunner(
             self._context,
@@ -210,13 +201,14 @@ class OpenStep:
             self.live,
             can_ask=can_ask,
             llm=self._options.agent.llm,
-            replied=replied or {},
+            replied=replied,
         )
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
-                ended = self._without_repeatable(step, ended, replied or {})
-                ended = {**ended, **await self._refuse_unapproved(step, ended, is_resumed=is_resumed)}
+                ended = self._without_repeatable(step, ended, replied, is_resumed=is_resumed)
+                refusing = refuse_unapproved(self.tools, step, ended, self._context, waited, is_resumed=is_resumed)
+                ended = {**ended, **await self._interruption.guard(refusing)}
             else:
                 self.tools = judged
             work = runner.run(self.tools, step.tool_calls or (), ended, is_resumed=is_resumed)
@@ -230,28 +222,20 @@ class OpenStep:
         return step
 
     def _without_repeatable(
-        self, step: ActionStep, ended: Mapping[int, ToolOutcome], replied: Collection[int]
+        self, step: ActionStep, ended: Mapping[int, ToolOutcome], replied: Collection[int], *, is_resumed: bool
     ) -> Mapping[int, ToolOutcome]:
-        """Return results without those of answered calls that count as interrupted by now, and may run again."""
+        """Return results without those of answered calls, which count as interrupted, and are to run with the answers.
+
+        What may have run with them before runs again only if it is idempotent.
+        """
         calls = step.tool_calls or ()
         again = {
             index
             for index in replied
             if index in ended and ended[index].error_type == "Interrupted"
-            if (tool := self.tools.get(calls[index].name)) is not None and tool.idempotent
+            if not is_resumed or ((tool := self.tools.get(calls[index].name)) is not None and tool.idempotent)
         }
         return {index: each for index, each in ended.items() if index not in again}
-
-    async def _refuse_unapproved(
-        self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
-    ) -> dict[int, ToolOutcome]:
-        """Return the outcomes of the calls that were not approved."""
-        turn_id, step_id = self._turn.id, self._row_id(step)
-        return await self._interruption.guard(
-            refuse_unapproved(
-                self.tools, step, ended, self._context, turn_id=turn_id, step_id=step_id, is_resumed=is_resumed
-            )
-        )
 
     async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
         """Suspend the turn until later results are handed in.
@@ -306,6 +290,12 @@ class OpenStep:
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
         row_id = self._row_id(step)
         return await self._context.storage.read(lambda connection: call_queries.read_ended(connection, row_id))
+
+    async def _read_waited(self, step: ActionStep) -> list[WaitingCall]:
+        """Return the calls of a step that the turn has waited with."""
+        turn_id, row_id = self._turn.id, self._row_id(step)
+        found = await self._context.storage.read(lambda connection: call_queries.find_of_turn(connection, turn_id))
+        return [each for each in found if each.step_id == row_id]
 
     async def _end_live(self) -> None:
         """End the live display before the turn waits."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -138,25 +137,10 @@ async def _is_of(stop: PendingControl, asker: Author | None, transport: Transpor
     return person_name(author) == person_name(asker)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of the calls of a step that its turn has waited with.
-
-    Attributes:
-        ended: What is known of calls that need not run, by their place.
-        replied: What a person has answered to the calls that are made again with it, by their place.
-        is_withdrawn: Whether the turn is to end instead.
-    """
-
-    ended: dict[int, ToolOutcome] = field(default_factory=dict)
-    replied: Mapping[int, ToolQuestions] = field(default_factory=dict)
-    is_withdrawn: bool = False
-
-
 def resume_turn(
     connection: Connection, turn_id: int, context_id: int, step_id: int, made: Sequence[ToolCall], now: datetime
-) -> Settled:
-    """Resume a waiting turn with its step, if every call is decided.
+) -> bool:
+    """Resume a waiting turn with its step, if every call is decided; return False if the turn is to end instead.
 
     Args:
         made: All calls of the step.
@@ -170,7 +154,7 @@ def resume_turn(
     expire_calls(connection, turn_id, now)
     pending = [each for each in find_of_turn(connection, turn_id) if each.is_open]
     if any(each.status is PendingStatus.WITHDRAWN for each in pending):
-        return Settled(is_withdrawn=True)
+        return False
     if waiting := [each for each in pending if each.is_waiting]:
         raise waiting_for(turn_id, waiting, made)
     has_started = call_queries.has_started(connection, step_id)
@@ -185,16 +169,10 @@ def resume_turn(
         call_queries.write_started(connection, context_id, step_id, started)
     reopen_turn(connection, turn_id, now)
     close_pending(connection, turn_id)
-    ended, replied = {**call_queries.read_ended(connection, step_id), **given}, _find_replied(pending)
-    return Settled({index: each for index, each in ended.items() if index not in replied}, replied)
+    return True
 
 
-def read_replied(connection: Connection, turn_id: int, step_id: int) -> dict[int, ToolQuestions]:
-    """Return what a person has answered to calls of a step whose turn goes on, by their place."""
-    return _find_replied([each for each in find_of_turn(connection, turn_id) if each.step_id == step_id])
-
-
-def _find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
+def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
     """Return what a person has answered to calls that asked something, by their place: the newest of each."""
     found: dict[int, ToolQuestions] = {}
     for each in calls:
