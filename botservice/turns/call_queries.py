@@ -4,7 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_questions import ToolQuestions
@@ -62,7 +74,7 @@ def decide_call(
 def store_exchange(connection: Connection, call: WaitingCall, exchange: ToolQuestions, now: datetime) -> bool:
     """Store what a person has answered so far and make the turn due; return False if the call does not wait any more.
 
-    The answer to the last question decides the call. Until its result is there, it counts as interrupted: so a release
+    The answer to the last question decides the call. Until its turn goes on, it counts as interrupted: so a release
     before 1.2.0, which knows no questions, does not make it again without the answers.
     """
     decided = {"status": PendingStatus.HANDED_IN.value, "decided_at": now} if exchange.is_over else {}
@@ -254,6 +266,11 @@ def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolO
     connection.execute(_UPDATE_STARTED, values)
 
 
+def start_again(connection: Connection, step_id: int, index: int) -> None:
+    """Take note that a call that has ended without an outcome is about to run with the answers of a person."""
+    connection.execute(_UPDATE_STARTED, {"step": step_id, "index": index, "status": _STARTED, "result": None})
+
+
 def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of the result of a call that was not made."""
     row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
@@ -307,23 +324,24 @@ def _read_outcome(text: str) -> ToolOutcome:
     )
 
 
-_LATER = pending_calls.alias("later")
-_IS_OF_PERSON = or_(pending_calls.c.kind == PendingKind.APPROVAL.value, pending_calls.c.question.is_not(None))
-
-
 def select_person_wait(turn_id: ColumnElement[Any]) -> ColumnElement[int]:
     """Return the expression for how many microseconds a turn has waited for people.
 
-    The calls of a step are asked about at once, and the turn goes on when the last of them is decided.
+    The calls with which it is suspended are asked about at once, and it goes on when the last of them is decided.
     """
-    ended, ended_later = pending_calls.c.decided_at, _LATER.c.decided_at
-    of_step = _LATER.c.turn_id == turn_id, _LATER.c.step_id == pending_calls.c.step_id
+    later = pending_calls.alias("later")
+    ended, ended_later = pending_calls.c.decided_at, later.c.decided_at
     is_last = ~(
-        select(_LATER.c.id)
-        .where(*of_step, or_(_LATER.c.kind == PendingKind.APPROVAL.value, _LATER.c.question.is_not(None)))
-        .where(or_(ended_later > ended, (ended_later == ended) & (_LATER.c.id > pending_calls.c.id)))
+        select(later.c.id)
+        .where(later.c.turn_id == turn_id, later.c.created_at == pending_calls.c.created_at, _is_of_person(later))
+        .where(or_(ended_later > ended, (ended_later == ended) & (later.c.id > pending_calls.c.id)))
         .exists()
     )
     waited = type_coerce(ended, BigInteger) - type_coerce(pending_calls.c.created_at, BigInteger)
-    whole = select(func.coalesce(func.sum(waited), 0))
-    return whole.where(pending_calls.c.turn_id == turn_id, _IS_OF_PERSON, ended.is_not(None), is_last).scalar_subquery()
+    is_decided = pending_calls.c.turn_id == turn_id, _is_of_person(pending_calls), ended.is_not(None)
+    return select(func.coalesce(func.sum(waited), 0)).where(*is_decided, is_last).scalar_subquery()
+
+
+def _is_of_person(calls: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a person is asked about a call."""
+    return or_(calls.c.kind == PendingKind.APPROVAL.value, calls.c.question.is_not(None))

@@ -1,7 +1,7 @@
 """The open step of a turn: its calls are asked about, waited with and run; it is closed with their results."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
@@ -192,7 +192,7 @@ class OpenStep:
             is_resumed: Whether its calls may have run before.
         """
         waited = [] if judged is not None else await self._read_waited(step)
-        ended, replied = {} if judged is not None else await self._read_ended(step), find_replied(waited)
+        ended = {} if judged is not None else await self._read_ended(step)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
         runner = CallRunner(
             self._context,
@@ -201,12 +201,11 @@ class OpenStep:
             self.live,
             can_ask=can_ask,
             llm=self._options.agent.llm,
-            replied=replied,
+            replied=find_replied(waited),
         )
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
-                ended = self._without_repeatable(step, ended, replied, is_resumed=is_resumed)
                 refusing = refuse_unapproved(self.tools, step, ended, self._context, waited, is_resumed=is_resumed)
                 ended = {**ended, **await self._interruption.guard(refusing)}
             else:
@@ -220,22 +219,6 @@ class OpenStep:
             await self._expect(step, outcomes)
         await self._close(step, outcomes)
         return step
-
-    def _without_repeatable(
-        self, step: ActionStep, ended: Mapping[int, ToolOutcome], replied: Collection[int], *, is_resumed: bool
-    ) -> Mapping[int, ToolOutcome]:
-        """Return results without those of answered calls, which count as interrupted, and are to run with the answers.
-
-        What may have run with them before runs again only if it is idempotent.
-        """
-        calls = step.tool_calls or ()
-        again = {
-            index
-            for index in replied
-            if index in ended and ended[index].error_type == "Interrupted"
-            if not is_resumed or ((tool := self.tools.get(calls[index].name)) is not None and tool.idempotent)
-        }
-        return {index: each for index, each in ended.items() if index not in again}
 
     async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
         """Suspend the turn until later results are handed in.

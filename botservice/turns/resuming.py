@@ -164,6 +164,8 @@ def resume_turn(
             call_queries.write_ended(connection, step_id, index, outcome)
         else:
             call_queries.write_given(connection, context_id, step_id, index, outcome)
+    for index in find_replied(pending):
+        call_queries.start_again(connection, step_id, index)
     if not has_started:
         started = [index for index in range(len(made)) if index not in given]
         call_queries.write_started(connection, context_id, step_id, started)

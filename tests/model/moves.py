@@ -144,6 +144,7 @@ MOVES: Final = (
     _move(_C, "started", "ended", _HOLDER, "its result is stored"),
     _move(_C, "started", "ended", _ANYBODY, "its late result is handed in", [(_A, "waiting", "handed_in")]),
     _move(_C, "started", GONE, _HOLDER, "the step has its result, or says that its outcome is unknown"),
+    _move(_C, "ended", "started", _HOLDER, "it is about to run again, with the answers that it asked for", _GOES_ON),
     _move(_C, "ended", GONE, _HOLDER, "the step has its result"),
     *(
         _move(

@@ -24,6 +24,7 @@ OUTSIDE = {
     *(Change("turn", "set_aside", each) for each in ("running", "queued", "failed")),
     *(Change("turn", each, "gone") for each in ("listened", "refused", "failed")),
     Change("call", "started", "ended"),
+    Change("call", "ended", "started"),
     *(Change("approval", before, after) for before, after in (("waiting", "handed_in"), ("handed_in", "withdrawn"))),
     *(Change("approval", "handed_in", each) for each in ("closed", "gone")),
     Change("delivery", "attempting", "failed"),

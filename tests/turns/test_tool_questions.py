@@ -16,7 +16,7 @@ from botservice.commands.standard import standard_commands
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
 from botservice.privacy.export_queries import read_others
-from botservice.storage.tables.conversations import deliveries
+from botservice.storage.tables.conversations import deliveries, turn_figures
 from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
@@ -463,5 +463,61 @@ async def test_an_answered_call_that_is_cut_off_runs_again_only_where_it_may(sto
         await bot.say("yes")
         await began.wait()
     async with office(storage, answer, messenger=Group(), **options) as opened:
-        await newest(Shop(opened, [], None), "got asked" if is_idempotent else "got Interrupted")
+        await newest(Shop(opened, [], None), "got asked" if is_idempotent else "Interrupted: the outcome")
     assert runs == [None, "accept", *["accept"] * is_idempotent]
+
+
+async def test_the_time_that_a_person_took_to_allow_and_to_answer_is_not_the_bots(storage):
+    async def ask() -> str:
+        """Ask."""
+        if questions_of_call().replied is None:
+            raise QuestionsAsked("asker", [ToolQuestion("Go on?")], {})
+        return "asked"
+
+    clock = SetClock(datetime(2026, 1, 1, tzinfo=UTC))
+    options = {"tools": [Tool(ask, needs_approval=True)], "commands": standard_commands(), "clock": clock}
+    async with office(storage, calling_for_go("ask"), messenger=Group(), **options) as opened:
+        bot = Shop(opened, [], Inbox(storage, opened.worker.wake, clock=clock))
+        await bot.say("go")
+        (says,) = await bot.asked()
+        clock.now += timedelta(hours=1)
+        await bot.press(says[0])
+        await newest(bot, "Go on?")
+        clock.now += timedelta(minutes=2)
+        await bot.say("yes")
+        await newest(bot, "got asked")
+        assert [each.lasted_ms for each in await bot.read(select(turn_figures.c.lasted_ms))] == [0]
+
+
+async def test_a_second_question_that_expires_is_not_asked_again(storage):
+    runs = []
+
+    async def ask() -> str:
+        """Ask twice."""
+        replied = questions_of_call().replied
+        runs.append(replied is not None)
+        raise QuestionsAsked("asker", [ToolQuestion("First?" if replied is None else "Second?")], {})
+
+    clock = SetClock(datetime(2026, 1, 1, tzinfo=UTC))
+    options = {"tools": [Tool(ask)], "commands": standard_commands(), "clock": clock}
+    async with office(storage, calling_for_go("ask"), messenger=Group(), **options) as opened:
+        bot = Shop(opened, [], None)
+        await bot.say("go")
+        await newest(bot, "First?")
+        await bot.say("yes")
+        await newest(bot, "Second?")
+        clock.now += timedelta(hours=25)
+        await bot.say("hello?")
+        await bot.shows(lambda texts: any("did not answer in time" in each for each in texts))
+    assert runs == [False, True]
+
+
+def calling_for_go(name):
+    """Return a model that calls a tool without arguments, and says what it gave."""
+
+    def answer(prompt):
+        results = [each["content"] for each in prompt if each["role"] == "tool"]
+        is_asked = [each["content"] for each in prompt if each["role"] == "user"][-1].endswith("go")
+        return f"got {results[-1]}" if results else call(name) if is_asked else "hello"
+
+    return answer
