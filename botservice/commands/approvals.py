@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.conversation.context import AgentContext
+from botservice.conversation.tool_calls import read_calls
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
-from botservice.core.messages import Button, Moment, ToolCall
+from botservice.core.messages import Button, Moment
 from botservice.core.states import PendingKind
 from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
@@ -14,7 +14,7 @@ from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_open
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.decisions import ALLOW, DENY, CallSelection, Decider, choose, decide_now, is_own, parse_order
+from botservice.turns.decisions import ALLOW, DENY, Decider, DecisionRequest, choose, decide_now, is_own, parse_order
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.waiting_calls import WaitingCall
 
@@ -28,8 +28,7 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
     is_owner = request.role is AccessRole.OWNER
     decider = Decider(message.author, is_owner=is_owner, is_private=message.is_private, said_at=said_at)
     if order.is_showing:
-        found = await storage.read(lambda connection: choose(connection, context_id, order, decider, request.now))
-        return await _show(request, found)
+        return await storage.read(lambda connection: _show(connection, request, order, decider))
     decision = await storage.write(  # before the answer, which says what came of it
         lambda connection: decide_now(connection, context_id, order, decider, message.language, request.now),
         fence=request.claim,
@@ -37,26 +36,18 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(decision.text)
 
 
-async def _show(request: CommandRequest, choice: CallSelection) -> CommandAnswer:
-    """Return all arguments of a call, with secrets masked."""
+def _show(connection: Connection, request: CommandRequest, order: DecisionRequest, decider: Decider) -> CommandAnswer:
+    """Return all arguments of calls, with secrets masked."""
+    choice = choose(connection, request.context.id, order, decider, request.now)
     if not choice.calls:
         return CommandAnswer(request.say(choice.refusal))
     parts = []
     for call in choice.calls:
-        made = await find_made(request.context, call)
-        arguments, _ = readable({} if made is None else made.arguments, is_short=False)
+        arguments, _ = readable(call.arguments_in(read_calls(connection, call.step_id)), is_short=False)
         parts.append(request.say("approval.full", number=call.id, tool=code(call.tool)))
         if arguments:
             parts.append(FormattedText((CodeBlock(arguments),)))
     return CommandAnswer(below(*parts, is_close=True))
-
-
-async def find_made(context: AgentContext, call: WaitingCall) -> ToolCall | None:
-    """Return the tool call of a waiting call, as the model made it."""
-    found = await AgentContext.load(context.storage, context.id, call.turn_id)
-    step = None if found.open_step is None else found.open_step.item
-    made = () if step is None else step.get_value("tool_calls") or ()
-    return made[call.call_index] if call.call_index < len(made) else None
 
 
 ALLOW_COMMAND: Final = Command(ALLOW, _decide)

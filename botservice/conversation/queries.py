@@ -273,6 +273,12 @@ def list_steps(connection: Connection, context_id: int, turn_ids: Iterable[int] 
     return connection.execute(_STEPS_OF_TURNS, {"context": context_id, "turns": list(turn_ids)}).all()
 
 
+def read_step_data(connection: Connection, step_id: int) -> bytes | None:
+    """Return the record of a step; None if it is gone."""
+    found: bytes | None = connection.execute(select(steps.c.data).where(steps.c.id == step_id)).scalar_one_or_none()
+    return found
+
+
 def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
     """Return the position of the next step of a context behind one; None if that is the last."""
     sought = {"context": context_id, "after": position}

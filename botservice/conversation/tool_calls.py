@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botservice.conversation.field_codec import UnknownValue, decode, loads
 from botservice.conversation.field_values import ToolResult
-from botservice.conversation.queries import list_steps, list_waiting_calls
+from botservice.conversation.queries import list_steps, list_waiting_calls, read_step_data
 from botservice.conversation.readable import listed
 from botservice.core.messages import ToolCall
 from botservice.core.quoting import in_one_line
@@ -48,6 +48,12 @@ def read_made_calls(connection: Connection, context_id: int, turn_ids: Iterable[
         if row.step_number is not None:
             found.setdefault(row.turn_id, []).extend(_calls_of(loads(row.data)))
     return found
+
+
+def read_calls(connection: Connection, step_id: int) -> list[ToolCall]:
+    """Return the calls of a step, as the model made them; none if it is gone."""
+    data = read_step_data(connection, step_id)
+    return [] if data is None else calls_of(loads(data))
 
 
 def calls_of(record: Any) -> list[ToolCall]:

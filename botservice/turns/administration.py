@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 
 from botservice.core.errors import BotServiceError, StorageError
-from botservice.core.states import EventKind, Outcome, PendingKind, PendingStatus, TurnStatus
+from botservice.core.states import EventKind, Outcome, TurnStatus
 from botservice.history.queries import delete_rows
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import (
@@ -21,9 +21,10 @@ from botservice.storage.tables.conditions import (
 )
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.call_queries import find_of_turn, withdraw_turn
+from botservice.turns.call_queries import find_of_turn, find_waiting, withdraw_turn
 from botservice.turns.queries import finish_turn, reopen_turn
 from botservice.turns.turn import set_due
+from botservice.turns.waiting_calls import say_wait
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 _SHOWN = {
@@ -80,11 +81,6 @@ _LATER = (
         turns.c.started_at > bindparam("started_at"),
     )
     .limit(1)
-)
-_PENDING = (
-    select(pending_calls)
-    .where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
-    .order_by(pending_calls.c.id)
 )
 _SAID = (
     select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
@@ -187,12 +183,8 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
 def _read_waiting(connection: Connection) -> dict[int, list[str]]:
     """Return what turns are suspended with, in a few words for each."""
     found: dict[int, list[str]] = {}
-    for row in connection.execute(_PENDING):
-        what = f"a word about {row.tool}" if row.kind == PendingKind.APPROVAL.value else f"the result of {row.tool}"
-        what = what if row.question is None else f"an answer for {row.tool}"
-        whose = f" of {row.author_name or row.author_id}" if row.author_name or row.author_id else ""
-        since, until = f"{row.created_at:%Y-%m-%d %H:%M}", f"{row.expires_at:%Y-%m-%d %H:%M}"
-        found.setdefault(row.turn_id, []).append(f"{what} (#{row.id}){whose}, since {since}, until {until} UTC")
+    for each in find_waiting(connection):
+        found.setdefault(each.turn_id, []).append(say_wait(each))
     return found
 
 

@@ -26,7 +26,7 @@ from botservice.conversation.field_codec import decode, dumps, encode, loads
 from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
 from botservice.core.states import PendingKind, PendingStatus, TurnStatus
-from botservice.storage.database import Connection, Storage
+from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_SUSPENDED
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -188,10 +188,9 @@ def find_due_turn(connection: Connection, context_id: int, transports: Collectio
     return found
 
 
-async def list_waiting(storage: Storage) -> list[WaitingCall]:
+def find_waiting(connection: Connection) -> list[WaitingCall]:
     """Return every call of every context that waits, oldest first."""
-    is_waiting = pending_calls.c.status == PendingStatus.WAITING.value
-    return await storage.read(lambda connection: _find(connection, CALL_IS_OPEN, is_waiting), is_long=True)
+    return _find(connection, CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
 
 
 def _update_open(connection: Connection, turn_id: int, **values: Any) -> None:

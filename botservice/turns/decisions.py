@@ -13,7 +13,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.core.errors import BotServiceError, InvalidField
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Author, Button, CommandCall
+from botservice.core.messages import Author, CommandCall
 from botservice.core.states import EventKind, PendingKind, PendingStatus
 from botservice.people.access_queries import read_names
 from botservice.people.names import person_name
@@ -84,11 +84,6 @@ def order_of(says: str) -> DecisionRequest | None:
 def say_order(word: str, numbers: Iterable[int], more: str = "") -> str:
     """Return the text of a button that gives an order about calls."""
     return " ".join([f"/{word}", *map(str, numbers), *([more] if more else [])])
-
-
-def is_question(buttons: Iterable[Button]) -> bool:
-    """Return whether a message with these buttons asks for a decision about calls of tools."""
-    return any(order_of(each.says) is not None for each in buttons if each.url is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,15 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select, update
 
 from botservice.agent.tool_executor import ToolOutcome
-from botservice.conversation.field_codec import loads
 from botservice.conversation.masked_secrets import mask
-from botservice.conversation.tool_calls import WITHDRAWN, calls_of
+from botservice.conversation.tool_calls import WITHDRAWN, read_calls
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
 from botservice.core.states import PendingStatus
 from botservice.people.names import chat_name, person_name
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, of_each_database
-from botservice.storage.tables.conversations import contexts, steps
+from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.waiting import approvals
 from botservice.turns.waiting_calls import WaitingCall
@@ -113,7 +112,6 @@ FIELDS: Final = (
 
 _insert = of_each_database(lambda insert: insert(approvals).on_conflict_do_nothing(index_elements=["call"]))
 _CHAT = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
-_STEP = select(steps.c.data).where(steps.c.id == bindparam("step"))
 _DECIDER = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
 _IS_OPEN = approvals.c.result == CallResult.UNKNOWN.value
 _OPEN_OF_STEP = select(approvals.c.call, approvals.c.call_index).where(
@@ -128,7 +126,7 @@ def record(
     """Write what was decided about a call, in the transaction that stores the decision."""
     chat = connection.execute(_CHAT, {"context": call.context_id}).one()
     decider = None if decided_by is None else connection.execute(_DECIDER, {"identity": decided_by}).one_or_none()
-    arguments, digest = _describe(_find_arguments(connection, call))
+    arguments, digest = _describe(call.arguments_in(read_calls(connection, call.step_id)))
     values = {
         "call": call.id,
         "step_id": call.step_id,
@@ -209,12 +207,6 @@ def _read_names(connection: Connection, accounts: set[str]) -> dict[str, str]:
             if row.name:
                 found[f"{row.platform}:{row.platform_id}"] = row.name
     return found
-
-
-def _find_arguments(connection: Connection, call: WaitingCall) -> Mapping[str, Any]:
-    data = connection.execute(_STEP, {"step": call.step_id}).scalar_one_or_none()
-    calls = [] if data is None else calls_of(loads(data))
-    return calls[call.call_index].arguments if call.call_index < len(calls) else {}
 
 
 def _describe(arguments: Mapping[str, Any]) -> tuple[str, str]:

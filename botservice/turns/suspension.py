@@ -137,7 +137,7 @@ class Suspension:
             question = ShownQuestion(*of_call, is_shared, first.status)
             return show_tool_question(question, language, now, has_room_for_buttons=has_buttons, zone=zone)
         names = list_names(connection, [each.decided_by for each in about if each.decided_by is not None])
-        requests = [ApprovalRequest(each, arguments_of(each, made), names.get(each.decided_by or 0)) for each in about]
+        requests = [ApprovalRequest(each, each.arguments_in(made), names.get(each.decided_by or 0)) for each in about]
         return show_question(requests, language, now, has_buttons=has_buttons, zone=zone)
 
     def _write_note(self, call: ToolCall, later: Later, now: datetime) -> Message:
@@ -149,7 +149,7 @@ class Suspension:
 
 def waiting_for(turn_id: int, waiting: Sequence[WaitingCall], made: Sequence[ToolCall]) -> TurnWaiting:
     """Return the error that tells a program what a turn waits for."""
-    calls = [PendingCall(each.name or each.call_id, each.tool, arguments_of(each, made), each.id) for each in waiting]
+    calls = [PendingCall(each.name or each.call_id, each.tool, each.arguments_in(made), each.id) for each in waiting]
     if waiting[0].kind is PendingKind.APPROVAL:
         named = ", ".join(f"{each.name} ({each.number})" for each in calls)
         how = "service.decide(context, call.number, allow=True or False)"
@@ -157,8 +157,3 @@ def waiting_for(turn_id: int, waiting: Sequence[WaitingCall], made: Sequence[Too
     named = ", ".join(f"{each.name} ({each.id})" for each in calls)
     message = f"turn {turn_id} waits for the result of {named}: service.hand_in(context, call.id, result)"
     return ResultPending(message, turn_id=turn_id, calls=calls)
-
-
-def arguments_of(call: WaitingCall, made: Sequence[ToolCall]) -> Mapping[str, Any]:
-    """Return the arguments of a call that waits; none where what was made is forgotten."""
-    return made[call.call_index].arguments if call.call_index < len(made) else {}

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from botservice.agent.tool_questions import ToolQuestions
-from botservice.core.messages import Author
+from botservice.core.messages import Author, ToolCall
 from botservice.core.states import PendingKind, PendingStatus
 
 
@@ -73,20 +73,32 @@ class WaitingCall:
         """Whether the message that asks about it says what it has to: what was decided, or the next question."""
         return self.told_at is not None or (self.exchange is None and self.decided_at is None)
 
+    def arguments_in(self, made: Sequence[ToolCall]) -> Mapping[str, Any]:
+        """Return its arguments among the calls of its step; none where these are forgotten."""
+        return made[self.call_index].arguments if self.call_index < len(made) else {}
 
-_WAITS_FOR: Final = {PendingKind.APPROVAL: "a word", PendingKind.LATER: "its result", PendingKind.QUESTION: "an answer"}
+
+_WAITS_FOR: Final = {
+    PendingKind.APPROVAL: "approval of",
+    PendingKind.LATER: "the result of",
+    PendingKind.QUESTION: "an answer for",
+}
+
+
+def say_wait(call: WaitingCall) -> str:
+    """Return what a call waits for, in words for the operator."""
+    name = call.author and (call.author.name or call.author.id)
+    whose = f", asked by {name}" if name else ""
+    since, until = f"{call.created_at:%Y-%m-%d %H:%M}", f"{call.expires_at:%Y-%m-%d %H:%M}"
+    return f"{_WAITS_FOR[call.kind]} {call.tool} (#{call.id}){whose}, since {since}, until {until} UTC"
 
 
 def say_state(call: WaitingCall) -> str:
     """Return what a call waits for, or how it was decided, in words for the operator."""
-    named = f"{call.tool} (#{call.id})"
-    if not call.is_waiting:
-        at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"
-        return f"{named}: {call.status.value.replace('_', ' ')}{at}"
-    what = _WAITS_FOR[call.kind]
-    return (
-        f"{named} waits for {what}, since {call.created_at:%Y-%m-%d %H:%M}, until {call.expires_at:%Y-%m-%d %H:%M} UTC"
-    )
+    if call.is_waiting:
+        return f"waits for {say_wait(call)}"
+    at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"
+    return f"{call.tool} (#{call.id}): {call.status.value.replace('_', ' ')}{at}"
 
 
 def find_person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:

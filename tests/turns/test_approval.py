@@ -381,8 +381,8 @@ async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, sto
     pending = await ask(service, context, author=Author("test", "1", "Anna"))
     (listed,) = await list_turns(storage)
     assert (listed.id, listed.status) == (pending.turn_id, "suspended")
-    assert "a word about pay (#1) of Anna" in listed.waits_for[0]
-    with pytest.raises(BotServiceError, match="waits for a word"):
+    assert "approval of pay (#1), asked by Anna" in listed.waits_for[0]
+    with pytest.raises(BotServiceError, match="waits for approval"):
         await retry_turn(storage, pending.turn_id, storage.now())
     await drop_turn(storage, pending.turn_id, storage.now())
     with pytest.raises(RunInterrupted):

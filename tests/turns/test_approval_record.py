@@ -29,7 +29,7 @@ async def replay(storage, *, detailed):
 @pytest.mark.parametrize(
     ("fate", "says", "why"),
     [
-        ("suspended", "pay (#1) waits for a word, since 2026-06-01 00:00, until 2026-06-02 00:00 UTC", None),
+        ("suspended", "waits for approval of pay (#1), asked by Anna, since 2026-06-01 00:00, until", None),
         ("allowed", "pay (#1): allowed, 2026-06-01 00:00 UTC", "pay: succeeded"),
         ("denied", "pay (#1): denied, 2026-06-01 00:00 UTC", "pay: not allowed, so not run"),
         ("expired", "pay (#1): expired, 2026-06-02 01:00 UTC", "pay: not allowed, so not run"),

@@ -31,7 +31,7 @@ from botservice.devtools.turn_queries import (
 from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
-from botservice.turns.call_queries import list_waiting
+from botservice.turns.call_queries import find_waiting
 from botservice.turns.ledger_queries import LedgerEntry, list_approvals
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
@@ -174,7 +174,7 @@ class Inspector:
             ids = {each.id for each in shown} | {each.context_id for each in waiting[:PAGE]}
             return last, read_titles(connection, list(ids))
 
-        waiting = await list_waiting(storage) if after is None else []
+        waiting = await storage.read(find_waiting, is_long=True) if after is None else []
         last, titles = await storage.read(query, is_long=True)
         response = self._desk.pages.show(
             "inspect_contexts.html",
