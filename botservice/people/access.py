@@ -85,7 +85,7 @@ class Access:
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
         """Return whether the sender of a message may use the service there, and what to tell them if not."""
-        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now), is_short=True)
+        return await storage.read(lambda connection: self.rule(connection, message, context_keys, now), is_short=True)
 
     async def lets_in(
         self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
@@ -255,9 +255,10 @@ class Access:
         named += [AccessEntry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
         return [*named, *list_entries(connection, now)]
 
-    def _judge(
+    def rule(
         self, connection: Connection, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
+        """Return what `judge` does, as of a transaction."""
         author, chat = message.author, chat_name(context_keys)
         if author is not None and _is_own(author.platform, author.id):
             return Ruling(is_admitted=True, role=AccessRole.OWNER)

@@ -225,6 +225,7 @@ class ContextWork:
         try:
             if self._has_news(claim.context_id):
                 await self.look_for_parts(claim.context_id)
+                await self.stop(claim.context_id)  # while the turn began, nobody could stop it
             if work.controls.stops and await self._is_stopped(work):
                 run.interrupt()  # it came before this process worked on the turn
             await run.finish()

@@ -150,17 +150,18 @@ class _Asking:
         try:
             await self._reserve(payer, size)
         except BudgetExceeded:
-            return await self._settle(payer, GateDecision.OVER_BUDGET)
+            return await self._settle(inbound, payer, GateDecision.OVER_BUDGET)
         try:
             response = await model.ask(context.storage, prompt)
         except LLMError as error:
             logger.warning("gate.not_answered", extra={"context": context.id, "reason": str(error)})
             await self._release()
-            return await self._settle(payer, GateDecision.FAILED)
+            return await self._settle(inbound, payer, GateDecision.FAILED)
         except BaseException:
             await asyncio.shield(self._release())
             raise
-        return await self._settle(payer, read_answer(response.text), await count_aside(model.price, response, size))
+        call = await count_aside(model.price, response, size)
+        return await self._settle(inbound, payer, read_answer(response.text), call)
 
     async def _reserve(self, payer: Payer, size: int) -> None:
         gate = self.gate
@@ -172,7 +173,9 @@ class _Asking:
         if self.gate.budgets.has_limits:
             await self.gate.budgets.release(self.context.storage, self.turn.id)
 
-    async def _settle(self, payer: Payer, decision: GateDecision, call: ModelCall | None = None) -> GateDecision:
+    async def _settle(
+        self, inbound: Sequence[Inbound], payer: Payer, decision: GateDecision, call: ModelCall | None = None
+    ) -> GateDecision:
         """Store a decision with what it took, and return it as it is stored: the limit is exact in all processes."""
         gate, turn_id, now = self.gate, self.turn.id, self.options.clock()
         chat = chat_name(self.context.context_keys)
@@ -182,7 +185,7 @@ class _Asking:
             stored = decision
             if decision is GateDecision.YES and is_at_limit(connection, chat, now, per_hour=gate.per_hour):
                 stored = GateDecision.LIMIT
-            elif decision is GateDecision.YES and not self._may_still_speak(connection, chat, now):
+            elif decision is GateDecision.YES and not self._may_still_speak(connection, inbound, now):
                 stored = GateDecision.SILENCED
             set_decision(connection, turn_id, stored, now)
             if call is not None:
@@ -191,10 +194,14 @@ class _Asking:
 
         return await self.context.storage.write(write, fence=self.claim, sort_key=SORT_KEY)
 
-    def _may_still_speak(self, connection: Connection, chat: str, now: datetime) -> bool:
-        context_id = self.context.id
-        is_silent = read_pause(connection, context_id, now) is not None or not self.gate.listens_in(connection, chat)
-        return not (is_silent or is_more_said(connection, context_id, self.turn.id))
+    def _may_still_speak(self, connection: Connection, inbound: Sequence[Inbound], now: datetime) -> bool:
+        """Return whether nobody has said more, silenced the bot or lost access while the model was asked."""
+        context_id, keys = self.context.id, self.context.context_keys
+        if read_pause(connection, context_id, now) is not None:
+            return False
+        is_admitted = self.options.access.rule(connection, _speaker(inbound), keys, now).is_admitted
+        is_listening = is_admitted and self.gate.listens_in(connection, chat_name(keys))
+        return is_listening and not is_more_said(connection, context_id, self.turn.id)
 
 
 def read_answer(text: str) -> GateDecision:

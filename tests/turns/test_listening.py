@@ -306,6 +306,56 @@ async def test_who_silences_the_bot_while_it_decides_hears_nothing(storage: Stor
     assert await decisions(storage) == [GateDecision.SILENCED]
 
 
+@contextlib.asynccontextmanager
+async def deciding(storage: Storage, models: TwoModels, **options):
+    """Give a bot whose gate has been asked about a question of Ben, and answers when the block ends."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def decide(prompt):
+        asked.set()
+        await go_on.wait()
+        return models(prompt)
+
+    async with group_with(storage, models, gate=gate_of(decide), **options) as bot:
+        await bot.write("ben: which floor?", order=1)
+        await settle(storage, events=1, is_whole=False)
+        bot.clock.pass_(seconds=5)
+        await asked.wait()
+        yield bot
+        go_on.set()
+        await settle(storage)
+        assert shown(bot) == []
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("mode", [AccessMode.OPEN, AccessMode.ALLOW])
+async def test_who_is_blocked_while_the_bot_decides_about_their_words_is_not_answered(
+    storage: Storage, mode: AccessMode
+):
+    access = Access(mode, owners=frozenset({"messenger:7"}), allowed=frozenset({CHAT}))
+    async with deciding(storage, TwoModels("yes"), access=access) as bot:
+        await storage.write(lambda each: access.revoke(each, "messenger:8", "messenger:7", bot.clock()))
+    assert await decisions(storage) == [GateDecision.SILENCED]
+
+
+@pytest.mark.any_database
+async def test_a_group_that_is_thrown_out_while_the_bot_decides_is_not_answered(storage: Storage):
+    access = Access(AccessMode.ALLOW, owners=frozenset({"messenger:7"}))
+    group = Subject(SubjectKind.CHAT, CHAT)
+    await storage.write(lambda each: grant(each, group, AccessRole.MEMBER, "messenger:7", storage.now()))
+    async with deciding(storage, TwoModels("yes"), access=access) as bot:
+        await storage.write(lambda each: access.revoke(each, CHAT, "messenger:7", bot.clock(), kind=SubjectKind.CHAT))
+    assert await decisions(storage) == [GateDecision.SILENCED]
+
+
+@pytest.mark.any_database
+async def test_who_stops_the_bot_while_it_decides_is_not_answered_and_no_agent_is_asked(storage: Storage):
+    models = TwoModels("yes")
+    async with deciding(storage, models) as bot:
+        await bot.stop_turn(order=2)
+    assert (models.asked_agent, await history(storage)) == ([], ["which floor?"])
+
+
 @pytest.mark.any_database
 async def test_who_addresses_the_bot_while_it_decides_is_answered_and_nobody_else(storage: Storage):
     models, asked, go_on = TwoModels("yes"), asyncio.Event(), asyncio.Event()

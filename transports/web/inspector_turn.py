@@ -53,7 +53,7 @@ _UNASKED: Final = {
     GateDecision.FAILED: "the gate did not answer",
     GateDecision.OVER_BUDGET: "no budget was left for the gate",
     GateDecision.LIMIT: "the limit of the hour or of the minute was reached",
-    GateDecision.SILENCED: "the gate said yes, and meanwhile somebody said more, paused the chat or turned it off",
+    GateDecision.SILENCED: "the gate said yes; meanwhile somebody spoke, silenced the bot or lost access",
     GateDecision.DECLINED: "the gate said yes, and the agent had nothing to say",
 }
 _WIDTH: Final = 1_000  # of a bar's picture, in its own units
