@@ -13,7 +13,7 @@ from botservice.config.settings import Settings, reveal
 from botservice.conversation.queries import read_context_keys
 from botservice.core.arguments import adopt
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
-from botservice.core.loading import loading_beside
+from botservice.core.loading import loading_alongside
 from botservice.core.states import EventKind
 from botservice.factories import build_embedder, build_observer, build_retention, govern
 from botservice.history.embeddings import Embedder
@@ -212,7 +212,7 @@ async def _start_models(
 ) -> Embedder | None:
     """Return the embedder, apply access and budgets, and register what is closed in the end."""
     llm = service.agent.llm
-    stack.enter_context(loading_beside(partial(counter_for, None if llm is None else llm.model)))
+    stack.enter_context(loading_alongside(partial(counter_for, None if llm is None else llm.model)))
     if llm is not None:
         stack.push_async_callback(llm.close)
     embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)

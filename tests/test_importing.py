@@ -14,7 +14,7 @@ import pytest
 
 import botservice
 from botservice.config.settings import Settings
-from botservice.core.loading import loading_beside
+from botservice.core.loading import loading_alongside
 
 _ROOT = Path(__file__).parents[1]
 # A server from its command until it is ready; it ends by a signal, as it does elsewhere.
@@ -121,7 +121,7 @@ def test_nobody_waits_for_the_event_loop_while_what_searches_is_loaded() -> None
 
 def test_what_only_messages_need_is_loaded_beside_a_service_that_runs() -> None:
     loaded = threading.Event()
-    with loading_beside(loaded.set):
+    with loading_alongside(loaded.set):
         assert loaded.wait(60)
 
 

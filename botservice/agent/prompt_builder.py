@@ -81,8 +81,8 @@ class PromptBuilder:
         question = context.chat_history.last_user_message
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
-        notes, person, waiting = self._describe_known(question, recall.beside, shared_found, counter)
-        kept: KeptOut = recall.beside[-1]
+        notes, person, waiting = self._describe_known(question, recall.also_read, shared_found, counter)
+        kept: KeptOut = recall.also_read[-1]
         passages = await self._find_passages(context, question, counter)
         start, parts = start_of_work(memory, context.task), context.question_parts
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
@@ -155,7 +155,7 @@ class PromptBuilder:
             search_k=0 if agent.search_tokens == 0 else agent.search_k,
             model=self.model,
             room=room_for_found(_UNLIMITED if agent.search_tokens is None else agent.search_tokens, counter),
-            beside=partial(self._read_known, context=context, now=context.storage.now()),
+            also_read=partial(self._read_known, context=context, now=context.storage.now()),
         )
 
     def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:

@@ -66,9 +66,9 @@ class SideModel:
         finally:
             await self._refusals.store(storage)
 
-    def dearest(self, size: int) -> str:
+    def most_expensive(self, size: int) -> str:
         """Return the model, of those that may answer, for which most has to be reserved."""
-        return self._budgets.dearest(self.models, size)
+        return self._budgets.most_expensive(self.models, size)
 
     def count(self, prompt: Sequence[ChatMessage]) -> int:
         """Return how many tokens a prompt takes. It may block."""

@@ -148,7 +148,7 @@ class StretchReader:
 
     async def _reserve(self, payer: Payer, size: int) -> None:
         if self._budgets.has_limits:
-            model = self._model.dearest(size)
+            model = self._model.most_expensive(size)
             await self._budgets.reserve_observing(self._storage, payer, model, size, self._clock())
 
     async def _release(self, context_id: int) -> None:

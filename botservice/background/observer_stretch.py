@@ -186,16 +186,16 @@ def choose_earlier(kept: Sequence[StoredNote], max_tokens: int) -> tuple[tuple[S
     chosen: list[StoredNote] = []
     span = 1
     while left:
-        room = _room_beside(left, max_tokens)
+        room = _room_left(left, max_tokens)
         if left[-1][0].span > span and room >= max_tokens // _LEAST_SHARE:
             break
         segment = left.pop()
         chosen[:0] = segment
         span += segment[0].span
-    return tuple(chosen), max(0, _room_beside(left, max_tokens))
+    return tuple(chosen), max(0, _room_left(left, max_tokens))
 
 
-def _room_beside(segments: Sequence[Sequence[StoredNote]], max_tokens: int) -> int:
+def _room_left(segments: Sequence[Sequence[StoredNote]], max_tokens: int) -> int:
     return (max_tokens - sum(each.tokens for each in chain.from_iterable(segments))) // 2
 
 

@@ -47,7 +47,7 @@ def approve(
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER
 
-    is_heard_of = _check_platform(who)
+    is_known = _check_platform(who)
     entry = with_storage(
         lambda storage: storage.write(
             lambda connection: gate.approve(
@@ -58,7 +58,9 @@ def approve(
     if entry is None:
         raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
     name = f" ({printable(entry.name)})" if entry.name else ""
-    typer.echo(f"{entry.subject.name}{name} has access as {'an owner' if owner else 'a member'}{_unheard(is_heard_of)}")
+    typer.echo(
+        f"{entry.subject.name}{name} has access as {'an owner' if owner else 'a member'}{_unknown_platform(is_known)}"
+    )
 
 
 @access_cli.command()
@@ -70,13 +72,13 @@ def revoke(
     """Block a person or a group."""
     gate = _access()
     with_storage(lambda storage: storage.read(lambda connection: gate.check_revocable(connection, who)))
-    is_heard_of = _check_platform(who)
+    is_known = _check_platform(who)
     with_storage(
         lambda storage: storage.write(
             lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
         )
     )
-    typer.echo(f"{who} no longer has access{_unheard(is_heard_of)}")
+    typer.echo(f"{who} no longer has access{_unknown_platform(is_known)}")
 
 
 @access_cli.command()
@@ -85,11 +87,11 @@ def role(
     roles: Annotated[list[str], typer.Argument(help="owner, member, guest, or names of your own.")],
 ) -> None:
     """Give a person these roles, and take away all others."""
-    gate, is_heard_of = _access(), _check_platform(who)
+    gate, is_known = _access(), _check_platform(who)
     with_storage(
         lambda storage: storage.write(lambda connection: gate.set_roles(connection, who, roles, _BY, storage.now()))
     )
-    typer.echo(f"{who} now has: {', '.join(roles)}{_unheard(is_heard_of)}")
+    typer.echo(f"{who} now has: {', '.join(roles)}{_unknown_platform(is_known)}")
 
 
 def usage(
@@ -156,11 +158,11 @@ def _access() -> "Access":
 
 def _check_platform(who: str) -> bool:
     """Return whether anybody is known on the platform of a name; a bot's own transport may have any."""
-    from botservice.people.access_queries import is_heard_of
+    from botservice.people.access_queries import is_platform_known
     from botservice.people.names import nearest_platform, platform_of
 
     platform = platform_of(who)
-    if ":" not in who or with_storage(lambda storage: storage.read(lambda each: is_heard_of(each, platform))):
+    if ":" not in who or with_storage(lambda storage: storage.read(lambda each: is_platform_known(each, platform))):
         return True
     nearest = nearest_platform(platform)
     if nearest is not None and nearest not in platform:  # a bot's own may be called telegram2
@@ -168,8 +170,8 @@ def _check_platform(who: str) -> bool:
     return False
 
 
-def _unheard(is_heard_of: bool) -> str:  # noqa: FBT001 - it is what the text is about
-    return "" if is_heard_of else "; nobody has written on that platform until now: is it called so?"
+def _unknown_platform(is_known: bool) -> str:  # noqa: FBT001 - it is what the text is about
+    return "" if is_known else "; nobody has written on that platform until now: is it called so?"
 
 
 def _kind(is_chat: bool) -> "SubjectKind | None":  # noqa: FBT001 - the option of the same name

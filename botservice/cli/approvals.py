@@ -57,8 +57,8 @@ def _cell(value: Any) -> str:
 
 
 def _line(entry: "LedgerEntry") -> str:
-    is_by_somebody = entry.decider is not None or entry.decision in ("allowed", "denied")
-    by = f" by {_who(entry, entry.decider)}" if is_by_somebody else ""
+    is_decided_by_person = entry.decider is not None or entry.decision in ("allowed", "denied")
+    by = f" by {_who(entry, entry.decider)}" if is_decided_by_person else ""
     result = entry.result.value.replace("_", " ")
     return (
         f"{entry.call:>6}  {entry.decided_at:%Y-%m-%d %H:%M}  {entry.decision}{by}, {result}: "

@@ -106,10 +106,10 @@ def serve(
     service = build_service(settings, app)
     if processes > 1 and not worker:
         raise BotServiceError("--processes says how many work on turns, --no-worker that none does: say one of them")
-    beside = partial(keep_workers, processes, app) if processes > 1 else None
+    alongside = partial(keep_workers, processes, app) if processes > 1 else None
     on_ready = open_page if opens else None
     share = Share(0, processes)
-    run(serving.serve(settings, service, has_worker=worker, share=share, beside=beside, on_ready=on_ready))
+    run(serving.serve(settings, service, has_worker=worker, share=share, alongside=alongside, on_ready=on_ready))
 
 
 @cli.command()

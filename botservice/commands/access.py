@@ -8,7 +8,7 @@ from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import is_identity
 from botservice.core.quoting import shortened
 from botservice.core.references import ReferenceKind
-from botservice.people.access_queries import is_heard_of
+from botservice.people.access_queries import is_platform_known
 from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
 from botservice.people.identities import as_code
 from botservice.people.names import chat_name, person_name, platform_of, transport_of
@@ -43,7 +43,7 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     elif not what:
         return CommandAnswer(request.say("approve.how"))
     code, access, by = as_code(what), request.access, person_name(request.message.author)
-    if code is None and not (is_identity(what) and await _is_heard_of(what, request)):
+    if code is None and not (is_identity(what) and await _is_platform_known(what, request)):
         return CommandAnswer(request.say("approve.how" if ":" in what else "approve.nobody"))
     label = line(request.say("approve.this_group"), " (", code_span(what), ")") if is_here else line(code_span(what))
     if code is not None:
@@ -67,7 +67,7 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
     name = request.call.arguments.strip()
     kind = None if name or request.message.is_private else SubjectKind.CHAT
     name = name if kind is None else chat_name(request.context.context_keys)
-    if not (is_identity(name) and await _is_heard_of(name, request)):
+    if not (is_identity(name) and await _is_platform_known(name, request)):
         return CommandAnswer(request.say("revoke.how"))
     access, by = request.access, person_name(request.message.author)
     try:
@@ -80,12 +80,12 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
     )
 
 
-async def _is_heard_of(name: str, request: CommandRequest) -> bool:
+async def _is_platform_known(name: str, request: CommandRequest) -> bool:
     """Return whether there is the platform of a name: what is said of another one would be of no effect."""
     platform, author = platform_of(name), request.message.author
     if platform in (transport_of(request.context.context_keys), author and author.platform):
         return True
-    return await request.context.storage.read(lambda connection: is_heard_of(connection, platform))
+    return await request.context.storage.read(lambda connection: is_platform_known(connection, platform))
 
 
 async def _list(request: CommandRequest) -> CommandAnswer:
@@ -105,7 +105,7 @@ async def _set_roles(request: CommandRequest) -> CommandAnswer:
     words, access, storage = request.call.arguments.split(), request.access, request.context.storage
     name = words.pop(0) if words and ":" in words[0] else _find_replied_to(request)
     roles, by = [each.lower() for each in words], person_name(request.message.author)
-    if not (is_identity(name) and await _is_heard_of(name, request)):
+    if not (is_identity(name) and await _is_platform_known(name, request)):
         return CommandAnswer(request.say("role.how"))
     try:
         await storage.read(lambda connection: access.check_roles(connection, name, roles))

@@ -125,7 +125,7 @@ def _state(request: CommandRequest, per_hour: int, *, is_on: bool) -> FormattedT
     if not is_on:
         return request.say("listen.off")
     said = request.say("listen.on", most=request.say_number(per_hour))
-    return below(said, request.say(request.unheard)) if request.unheard else said
+    return below(said, request.say(request.withheld_in_groups)) if request.withheld_in_groups else said
 
 
 LISTEN: Final = Command("listen", _listen, is_listed=False)

@@ -11,7 +11,7 @@ SETTLING_SECONDS = 0.25  # whoever asks whether the service is ready is answered
 
 
 @contextlib.contextmanager
-def loading_beside(load: Callable[[], object]) -> Iterator[None]:
+def loading_alongside(load: Callable[[], object]) -> Iterator[None]:
     """Call load in a thread of its own, in a moment; not any more where the block is over by then."""
     import threading
 

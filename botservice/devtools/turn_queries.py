@@ -67,7 +67,7 @@ class TurnOrder(StrEnum):
 
     NEWEST = "newest"
     SLOWEST = "slowest"
-    DEAREST = "dearest"
+    MOST_EXPENSIVE = "most_expensive"
 
 
 class Rating(StrEnum):
@@ -195,7 +195,7 @@ def _has_failed_call(record: str) -> bool:
 
 _ORDERED_BY: Final[Mapping[TurnOrder, ColumnElement[int]]] = {
     TurnOrder.SLOWEST: turn_figures.c.lasted_ms,
-    TurnOrder.DEAREST: turn_figures.c.cost,
+    TurnOrder.MOST_EXPENSIVE: turn_figures.c.cost,
 }
 _FIGURES: Final = tuple(column.name for column in turn_figures.c if column.name != "turn_id")
 

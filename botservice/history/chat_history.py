@@ -53,7 +53,7 @@ class Recall:
         is_group: Whether more than one person speaks in the chat.
         people: Those who have lately spoken there, where they are more than one.
         is_whole: Whether the window and the question are all that there is: then there is nothing to look for.
-        beside: What the caller's own query returned, in the same view of the database.
+        also_read: What the caller's own query returned, in the same view of the database.
     """
 
     window: list[Message] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Recall:
     is_group: bool = False
     people: frozenset[Author] = frozenset()
     is_whole: bool = False
-    beside: Any = None
+    also_read: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class ChatHistory:
         search_k: int,
         model: str | None = None,
         room: Room | None = None,
-        beside: Callable[[Connection], Any] = lambda _: None,
+        also_read: Callable[[Connection], Any] = lambda _: None,
     ) -> Recall:
         """Find the earlier messages that belong into a prompt.
 
@@ -203,17 +203,17 @@ class ChatHistory:
             search_k: The number of messages to find, besides the question itself and those that the selector takes.
             model: The model whose encoding counts the tokens.
             room: The token budget of the found messages; without it, all are returned.
-            beside: Another short query for the same view of the database.
+            also_read: Another short query for the same view of the database.
         """
         message, counter = self._last_user_message, counter_for(model)
         if message is None:
-            return Recall(beside=await self._storage.read(beside, is_short=is_quick(selector)))
+            return Recall(also_read=await self._storage.read(also_read, is_short=is_quick(selector)))
         asked = (message, selector, search_k, model, room and room.tokens)
         last = self._last_recall if self._last_recall is not None and self._last_recall.asked == asked else None
         indexes = _indexes_at_hand(self._storage, self._context_id) if search_k else None
 
         def read(connection: Connection) -> tuple[Bounds, Recall, list[SearchHit] | None]:
-            bounds, seen = self._read_window(connection, message, selector, counter, beside, last)
+            bounds, seen = self._read_window(connection, message, selector, counter, also_read, last)
             if last is not None and last.bounds == bounds:
                 return bounds, seen, seen.found
             if seen.is_whole or not search_k:
@@ -250,7 +250,7 @@ class ChatHistory:
         message: Message,
         selector: MessageSelector,
         counter: TokenCounter,
-        beside: Callable[[Connection], Any],
+        also_read: Callable[[Connection], Any],
         last: _LastRecall | None,
     ) -> tuple[Bounds, Recall]:
         """Return how far the chat has come, and what a prompt takes besides what is found.
@@ -281,10 +281,10 @@ class ChatHistory:
             )
             return bounds, Recall(window, is_whole=is_whole), recent
 
-        known = beside(connection)
+        known = also_read(connection)
         bounds, seen, recent = choose()
         people = None if is_known else find_people(connection, context_id)
-        seen = replace(seen, beside=known)
+        seen = replace(seen, also_read=known)
         if recent is None or (people is None and recent.is_of_one):
             return bounds, seen
         people = people or find_people(connection, context_id)

@@ -222,10 +222,10 @@ def with_neighbours(
         recent: What is known of the chat without reading.
     """
     shown = {*shown, *(hit.message.id for hit in hits)}
-    beside = _find_beside(connection, context_id, hits, counter, recent)
+    neighbours = _find_neighbours(connection, context_id, hits, counter, recent)
     found = []
     for hit in hits:
-        neighbour = beside.get(hit.message.id)
+        neighbour = neighbours.get(hit.message.id)
         if neighbour is not None and neighbour.id not in shown:
             shown.add(neighbour.id)
             found.append(replace(hit, neighbour=neighbour))
@@ -234,7 +234,7 @@ def with_neighbours(
     return found
 
 
-def _find_beside(
+def _find_neighbours(
     connection: Connection,
     context_id: int,
     found: Sequence[SearchHit],
@@ -243,18 +243,20 @@ def _find_beside(
 ) -> dict[int | None, Message]:
     """Return for each message that needs one the message that makes it readable, by its id."""
     left = [(hit, step) for hit in found if (step := _step(hit.message))]
-    beside: list[tuple[SearchHit, Kept]] = []
+    neighbours: list[tuple[SearchHit, Kept]] = []
     for far in range(1, _NEAR):
         if not left:
             break
         wanted = {hit.position + step * far for hit, step in left}
         at = _said_at(connection, context_id, wanted, recent)
         there = [(hit, step, at.get(hit.position + step * far)) for hit, step in left]
-        beside += [(hit, each) for hit, step, each in there if each is not None and _belongs(each, hit.message, step)]
+        neighbours += [
+            (hit, each) for hit, step, each in there if each is not None and _belongs(each, hit.message, step)
+        ]
         left = [(hit, step) for hit, step, each in there if each is None]
-    rows = [each for _, each in beside if not isinstance(each, Message)]
+    rows = [each for _, each in neighbours if not isinstance(each, Message)]
     read = {each.id: each for each in read_messages(connection, context_id, rows, counter)} if rows else {}
-    return {hit.message.id: each if isinstance(each, Message) else read[each.id] for hit, each in beside}
+    return {hit.message.id: each if isinstance(each, Message) else read[each.id] for hit, each in neighbours}
 
 
 def _said_at(connection: Connection, context_id: int, positions: set[int], recent: Recent | None) -> dict[int, Kept]:
@@ -277,11 +279,11 @@ def _step(message: Message) -> int:
 
 
 def _belongs(kept: Kept, message: Message, step: int) -> bool:
-    beside = kept if isinstance(kept, Message) else read_message(kept, None, None)
-    said = beside.full_text
+    neighbour = kept if isinstance(kept, Message) else read_message(kept, None, None)
+    said = neighbour.full_text
     return (
         0 < len(said) <= _LONGEST
         and is_question(said) is (step < 0)
-        and abs(beside.created_at - message.created_at) <= _ONE_TALK
-        and (beside.role is not message.role or (beside.author or _NOBODY) != (message.author or _NOBODY))
+        and abs(neighbour.created_at - message.created_at) <= _ONE_TALK
+        and (neighbour.role is not message.role or (neighbour.author or _NOBODY) != (message.author or _NOBODY))
     )

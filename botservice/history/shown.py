@@ -218,10 +218,10 @@ class Room:
             if size > left:
                 continue
             left -= size
-            beside = 0 if short.neighbour is None else self.size(short.neighbour)
-            if beside > left - self.tokens // 2:
-                short, beside = replace(short, neighbour=None), 0
-            left -= beside
+            neighbour_tokens = 0 if short.neighbour is None else self.size(short.neighbour)
+            if neighbour_tokens > left - self.tokens // 2:
+                short, neighbour_tokens = replace(short, neighbour=None), 0
+            left -= neighbour_tokens
             taken.append(short)
         return self._with_newer(taken, left, asked)
 

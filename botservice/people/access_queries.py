@@ -295,7 +295,7 @@ def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Acc
     return AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name)
 
 
-def is_heard_of(connection: Connection, platform: str) -> bool:
+def is_platform_known(connection: Connection, platform: str) -> bool:
     """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
     return platform in BUILT_IN or is_platform_seen(connection, platform)
 

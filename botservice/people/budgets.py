@@ -152,7 +152,7 @@ class Budgets:
         if is_about_money and not self.has_price(model):
             raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
 
-    def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
+    def most_expensive(self, models: Sequence[str], prompt_tokens: int) -> str:
         """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it.
 
         Raises:

@@ -175,12 +175,12 @@ def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 def _line(fact: Fact) -> str:
     """Return a fact as a line of that section, escaped so that it cannot end it."""
-    topic = _topic_beside(fact)
+    topic = _topic_unless_said(fact)
     until = "" if fact.until is None else f" to {fact.until:%Y-%m-%d}"
     return quote_text(f"[#{fact.id}, {fact.since:%Y-%m-%d}{until}] {topic}{fact.text}")
 
 
-def _topic_beside(fact: Fact) -> str:
+def _topic_unless_said(fact: Fact) -> str:
     """Return the topic of a fact, or "" if its text says it already."""
     kind, _, subject = fact.shown_topic.partition(": ")
     if subject and subject in fact.text.casefold():

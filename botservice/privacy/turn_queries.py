@@ -36,18 +36,18 @@ class AffectedTurns:
         first: The first of them, or None if there is none yet.
         going_on: Those that were not over then.
         up_to: Up to which turn of the conversation they were looked for.
-        beside: Turns that the messages began, although no event tells so any more.
+        without_event: Turns that the messages began, although no event tells so any more.
     """
 
     first: int | None
     going_on: Collection[int]
     up_to: int
-    beside: Collection[int]
+    without_event: Collection[int]
 
 
 def turns_of(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
     """Return the turns that messages of a context began, also those whose events are not kept any more."""
-    return turns_brought_by(connection, message_ids) | turns_beside(connection, context_id, message_ids)
+    return turns_brought_by(connection, message_ids) | turns_without_event(connection, context_id, message_ids)
 
 
 def turns_brought_by(connection: Connection, message_ids: Collection[int]) -> set[int]:
@@ -55,7 +55,7 @@ def turns_brought_by(connection: Connection, message_ids: Collection[int]) -> se
     return _by_events(connection, message_ids)[0]
 
 
-def turns_beside(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
+def turns_without_event(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
     """Return the turns of messages whose events are not kept: that looks through their whole context."""
     unknown = _by_events(connection, message_ids)[1]
     return _by_places(connection, context_id, unknown) if unknown else set()
@@ -125,16 +125,20 @@ def find_seen(
     """
     newest = connection.execute(_NEWEST.where(turns.c.context_id == context_id)).scalar_one()
     up_to = sure_up_to(connection, newest)
-    beside = turns_beside(connection, context_id, message_ids) | _unnamed(connection, context_id, message_ids)
-    own = turns_brought_by(connection, message_ids) | beside
+    without_event = turns_without_event(connection, context_id, message_ids) | _unnamed(
+        connection, context_id, message_ids
+    )
+    own = turns_brought_by(connection, message_ids) | without_event
     first = _first_turn(connection, context_id, {*message_ids, *held_by}, own)
     going_on = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id >= (first or 0), ~IS_OVER)
-    return AffectedTurns(first, () if first is None else connection.execute(going_on).scalars().all(), up_to, beside)
+    return AffectedTurns(
+        first, () if first is None else connection.execute(going_on).scalars().all(), up_to, without_event
+    )
 
 
 def own_turns(connection: Connection, message_ids: Collection[int], seen: AffectedTurns) -> set[int]:
     """Return the turns that messages began, and that answer nothing else."""
-    own = turns_brought_by(connection, message_ids) | set(seen.beside)
+    own = turns_brought_by(connection, message_ids) | set(seen.without_event)
     return own - shared_turns(connection, own, message_ids)
 
 

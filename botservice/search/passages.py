@@ -19,7 +19,7 @@ from botservice.search.word_forms import form_keys, is_inflected, related_keys
 _ENDS: Final = re.compile("\n+|(?<=[.!?:;])\\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u0964])")
 _GUESSED: Final = 2_000  # characters that tell the language of a text
 _REMEMBERED: Final = 500_000  # characters of texts: their words take some 20 bytes for each
-_BESIDE: Final = np.float32(0.2)  # what a passage gains from the score of the one before or after it
+_FROM_NEIGHBOUR: Final = np.float32(0.2)  # what a passage gains from the score of the one before or after it
 
 
 def split_passages(text: str, longest: int) -> list[tuple[int, int]]:
@@ -130,9 +130,9 @@ def rank_passages(text: str, asked: str, longest: int) -> list[tuple[int, int]]:
     weights = np.array(list(query.words.values()), np.float32)
     own_score = has @ (weights * np.log1p((len(passages) - having + 0.5) / (having + 0.5)))
     score = own_score.copy()
-    score[1:] += _BESIDE * own_score[:-1]
-    score[:-1] += _BESIDE * own_score[1:]
+    score[1:] += _FROM_NEIGHBOUR * own_score[:-1]
+    score[:-1] += _FROM_NEIGHBOUR * own_score[1:]
     found = [int(number) for number in np.argsort(-score, kind="stable") if own_score[number] > 0]
     best = found[0] if found else 0
-    beside = sorted(set(range(len(passages))).difference(found), key=lambda number: abs(number - best))
-    return [passages[number] for number in (*found, *beside)]
+    others = sorted(set(range(len(passages))).difference(found), key=lambda number: abs(number - best))
+    return [passages[number] for number in (*found, *others)]

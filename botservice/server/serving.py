@@ -57,7 +57,7 @@ async def serve(
     *,
     has_worker: bool = True,
     share: Share = Share(),  # noqa: B008 - frozen
-    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
+    alongside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
     on_ready: Callable[[Settings], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
@@ -65,14 +65,14 @@ async def serve(
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
         share: Which conversations this process works on first.
-        beside: Runs alongside, as workers with the other shares do, until the event is set: they end while this does.
+        alongside: Runs as well, as workers with the other shares do, until the event is set: they end while this does.
         on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
         SettingsError: the port is taken, or the settings do not allow for several processes.
         DatabaseInUse: another process works on the same SQLite file.
     """
-    _check(settings, service, is_split=not has_worker or beside is not None)
+    _check(settings, service, is_split=not has_worker or alongside is not None)
     listener, ending = listen(settings), asyncio.Event()
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
@@ -84,8 +84,8 @@ async def serve(
             running(settings, service, transports, has_worker=has_worker, share=share) as application,
             watching_models(settings, service),
         ):
-            if beside is not None:
-                last.push_async_callback(_end, asyncio.ensure_future(beside(ending)), ending)
+            if alongside is not None:
+                last.push_async_callback(_end, asyncio.ensure_future(alongside(ending)), ending)
             for line in describe(application):
                 _say(line)
             gc.collect()
@@ -94,10 +94,10 @@ async def serve(
                 await _serve_web(application, metrics, listener, ending, on_ready)
 
 
-async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
+async def _end(alongside: Awaitable[None], ending: asyncio.Event) -> None:
     """Return once the processes alongside this one have ended, too."""
     ending.set()
-    await beside
+    await alongside
 
 
 def metrics_of(service: AgentService, transports: Sequence[Transport]) -> Metrics:

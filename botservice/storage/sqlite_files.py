@@ -16,7 +16,7 @@ _PAGES_AT_ONCE = 1_000
 STEPS_AT_ONCE = 100_000  # of SQLite's own machine: some milliseconds
 _OWNER_ALONE = 0o600  # what people wrote is in these files
 _HEADER = b"SQLite format 3\0"  # SQLite, "Database File Format", 1.3.1
-_BESIDE = ("-wal", "-shm")  # SQLite gives what it makes next to a database the database's own mode
+_SIDE_FILES = ("-wal", "-shm")  # SQLite gives what it makes next to a database the database's own mode
 
 
 def check_interrupted(error: BaseException | None) -> None:
@@ -32,7 +32,9 @@ def make_private(path: Path) -> None:
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, _OWNER_ALONE))
-    is_open = [each for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)) if _is_open_to_others(each)]
+    is_open = [
+        each for each in (path, *(Path(f"{path}{ending}") for ending in _SIDE_FILES)) if _is_open_to_others(each)
+    ]
     if is_open and _may_be_database(path):
         for each in is_open:
             with contextlib.suppress(FileNotFoundError, PermissionError):

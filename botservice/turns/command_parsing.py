@@ -44,7 +44,7 @@ class CommandRequest:
         capabilities: The features of the platform, and its prefix of commands.
         zone: The time zone of the person; None if it is unknown.
         gate: Decides when to speak in groups unasked; None without a model.
-        unheard: The key of the text that says what the platform does not pass on of groups; empty if it does.
+        withheld_in_groups: The key of the text that says what the platform keeps back; empty if nothing.
         is_administrator: Asks the platform whether the person is in charge of this chat, as `Transport` does.
     """
 
@@ -63,7 +63,7 @@ class CommandRequest:
     capabilities: Capabilities | None = None
     zone: tzinfo | None = None
     gate: "ListeningGate | None" = None
-    unheard: str = ""
+    withheld_in_groups: str = ""
     is_administrator: Callable[[], Awaitable[bool | None]] = _nobody_is
 
     def has_tool(self, name: str) -> bool:

@@ -166,8 +166,10 @@ class _Asking:
     async def _reserve(self, payer: Payer, size: int) -> None:
         gate = self.gate
         if gate.budgets.has_limits:
-            dearest, now = gate.model.dearest(size), self.options.clock()
-            await gate.budgets.reserve(self.context.storage, self.turn.id, payer, dearest, size, now, percent=_PERCENT)
+            most_expensive, now = gate.model.most_expensive(size), self.options.clock()
+            await gate.budgets.reserve(
+                self.context.storage, self.turn.id, payer, most_expensive, size, now, percent=_PERCENT
+            )
 
     async def _release(self) -> None:
         if self.gate.budgets.has_limits:

@@ -93,7 +93,7 @@ class Transport(ABC):
         offers_retry: Whether there is a button under what could not be answered, which asks it again.
         shows_history: Whether people see what the history has as soon as it has it, by its numbers.
         is_local: Whether people see it on a screen of this process, which then works on all of its conversations.
-        unheard: The key of the text that says what it does not hear in groups; empty if it hears everything there.
+        withheld_in_groups: The key of the text that says what of groups never reaches it; empty if all does.
         routes: What it answers on the web server, with the handlers of errors there.
     """
 
@@ -104,7 +104,7 @@ class Transport(ABC):
     offers_retry: bool = False
     shows_history: bool = False
     is_local: bool = False
-    unheard: str = ""
+    withheld_in_groups: str = ""
     routes: "Sequence[BaseRoute]" = ()
     exception_handlers: Mapping[Any, Any] = MappingProxyType({})
 

@@ -206,7 +206,7 @@ class TurnStarter:
             capabilities=transport.capabilities,
             zone=known_zone(zone),
             gate=options.gate,
-            unheard=transport.unheard,
+            withheld_in_groups=transport.withheld_in_groups,
             is_administrator=partial(transport.is_administrator, context.context_keys, author),
         )
         try:

@@ -215,7 +215,7 @@ class UsageRecorder:
         ]
 
     async def _reserve(self, prompt_tokens: int, *, searches: int = 0) -> None:
-        model, now = self._budgets.dearest(self._models, prompt_tokens), self._clock()
+        model, now = self._budgets.most_expensive(self._models, prompt_tokens), self._clock()
         self._reservation = await self._budgets.reserve(
             self._context.storage, self._turn.id, self._payer_now(), model, prompt_tokens, now, searches=searches
         )

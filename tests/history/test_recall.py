@@ -228,10 +228,10 @@ async def test_what_else_is_read_comes_of_the_same_view(context):
     await talk(history, "Ann: My dog is called Rex", "Ann: what is my dog called?")
     for selector in (NoMessages(), MessageWindowMessageSelector(20)):
         recall = await history.recall(
-            selector, search_k=5, beside=lambda connection: len(find_people(connection, context.id))
+            selector, search_k=5, also_read=lambda connection: len(find_people(connection, context.id))
         )
-        assert recall.beside == 1
-    assert (await history.recall(NoMessages(), search_k=0, beside=lambda _: "known")).beside == "known"
+        assert recall.also_read == 1
+    assert (await history.recall(NoMessages(), search_k=0, also_read=lambda _: "known")).also_read == "known"
 
 
 class OwnSelector:
@@ -260,9 +260,9 @@ async def test_what_stands_in_the_prompts_of_a_turn_is_chosen_once(context):
     measured, counts = [], []
     room = Room(15, lambda message: measured.append(message) or 10, lambda message, *_: message, lambda *_: None)
     for number in range(3):
-        recall = await history.recall(NoMessages(), search_k=5, room=room, beside=lambda _, n=number: n)
+        recall = await history.recall(NoMessages(), search_k=5, room=room, also_read=lambda _, n=number: n)
         assert [hit.message.text for hit in recall.found] == ["my dog is Rex"]
-        assert recall.beside == number, "what else is known may change"
+        assert recall.also_read == number, "what else is known may change"
         counts.append(len(measured))
     assert counts == [counts[0]] * 3
     await talk(history, "Ann: and what is my dog?")
@@ -298,6 +298,6 @@ async def test_messages_that_have_to_be_counted_anew_are_not_read_where_others_w
         changed = update(contexts).values(deletion_version=contexts.c.deletion_version + 1)
         await sqlite_storage.write(lambda c, changed=changed: c.execute(changed))
         await context.chat_history.recall(
-            MessageWindowMessageSelector(5), search_k=0, beside=lambda _: reading.append(threading.current_thread())
+            MessageWindowMessageSelector(5), search_k=0, also_read=lambda _: reading.append(threading.current_thread())
         )
     assert [each is threading.current_thread() for each in reading] == [True, False, True]

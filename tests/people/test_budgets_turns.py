@@ -304,7 +304,7 @@ async def test_a_call_costs_what_the_model_costs_that_answered(storage: Storage,
 
 
 @pytest.mark.any_database
-async def test_what_the_dearest_may_cost_has_to_fit(storage: Storage, context: AgentContext) -> None:
+async def test_what_the_most_expensive_model_may_cost_has_to_fit(storage: Storage, context: AgentContext) -> None:
     owner = budgets(prices="cheap=1/1, dear=100000/100000", service="1 money/day")
     agent = FunctionsBasedAgent(llm=pair("never"), search_k=0)
     with pytest.raises(BudgetExceeded):

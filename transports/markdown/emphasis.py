@@ -62,13 +62,13 @@ def is_literal(text: str, begin: int, end: int, length: int) -> bool:
     after = text[end] if end < length else " "
     if text[begin] == "~":
         return False
-    is_beside_cjk = is_cjk(before) or is_cjk(after)
-    if end - begin == 1 and not is_beside_cjk and (_is_letter(before) or before in ")]}") and _is_letter(after):
+    is_next_to_cjk = is_cjk(before) or is_cjk(after)
+    if end - begin == 1 and not is_next_to_cjk and (_is_letter(before) or before in ")]}") and _is_letter(after):
         return True  # a factor, or a part of a name
     if text[begin] == "_":
         return _is_in_name(text, begin, end, before)
     is_power = end - begin == 2 and after.isdecimal() and not is_cjk(before) and (_is_letter(before) or before == ")")
-    is_power = is_power or (before.isdecimal() and _is_letter(after) and not is_beside_cjk)
+    is_power = is_power or (before.isdecimal() and _is_letter(after) and not is_next_to_cjk)
     return is_power or _is_pattern(text, begin, end, before, after)
 
 

@@ -120,7 +120,7 @@ class SlackTransport(ConnectedTransport):
         self._has_token = token is not None
         self._background = BackgroundTasks()
         self._pings = manners.pings
-        self.unheard = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
+        self.withheld_in_groups = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
         people, views = SlackPeople(self._client), Views(self._client)
         self._people = people
         refusals = SlackRefusals(lambda: self._storage)

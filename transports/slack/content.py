@@ -34,7 +34,7 @@ def words_of(message: object) -> str:
     A text that comes with blocks is shown in notifications alone, unless the blocks are the same text with its styles,
     as of everything that people write.
     """
-    return _lines([spoken_in(message), shown_beside(message)])
+    return _lines([spoken_in(message), words_of_attachments(message)])
 
 
 def spoken_in(message: object) -> str:
@@ -44,7 +44,7 @@ def spoken_in(message: object) -> str:
     return text if text and is_typed else _lines(map(_block, blocks)) or text
 
 
-def shown_beside(message: object) -> str:
+def words_of_attachments(message: object) -> str:
     """Return what the attachments of a message show, without messages that it shares."""
     found = (each for each in items_of(message, "attachments") if isinstance(each, Mapping))
     return _lines(_attachment(each) for each in found if not is_shared(each))
@@ -59,7 +59,7 @@ def words_of_shared(shared: Mapping[str, Any]) -> str:
     """Return what a shared message says."""
     inner = [field(each, "message") for each in items_of(shared, "message_blocks")]
     said = _string(shared.get("text")) or _lines(spoken_in(each) for each in inner) or _lines(map(_block, _of(shared)))
-    return _lines([said, shown_beside(shared), _fields(shared)]) or _string(shared.get("fallback"))
+    return _lines([said, words_of_attachments(shared), _fields(shared)]) or _string(shared.get("fallback"))
 
 
 def _attachment(shown: Mapping[str, Any]) -> str:

@@ -22,8 +22,8 @@ from transports.slack.content import (
     read_replied,
     read_shared,
     shared_in,
-    shown_beside,
     spoken_in,
+    words_of_attachments,
     words_of_shared,
 )
 from transports.slack.inbound_events import (
@@ -114,8 +114,8 @@ class SlackReader:
         text, sent = await self._text(spoken_in(heard), workspace), files_of(heard)
         is_fetched = bool(sent) and is_addressed and not is_peek
         fetched = await self._files.fetch(workspace, sent, event_id=event.id) if is_fetched else named(sent)
-        beside = await self._text(shown_beside(heard), workspace)
-        said = "\n".join(part for part in (text, beside, *fetched.remarks) if part)
+        attached = await self._text(words_of_attachments(heard), workspace)
+        said = "\n".join(part for part in (text, attached, *fetched.remarks) if part)
         shared = await self._shared(heard, workspace)
         replied = await read_replied(message, self._storage())
         if not said and not shared and not fetched.attachments and not is_addressed:
@@ -244,8 +244,8 @@ class SlackReader:
         person = await self._people.find(workspace, user) if user is not None else None
         remarks = named(files_of(each)).remarks
         words = await self._text(spoken_in(each), workspace)
-        beside = await self._text(shown_beside(each), workspace)
-        said = "\n".join(part for part in (words, beside, *remarks) if part)
+        attached = await self._text(words_of_attachments(each), workspace)
+        said = "\n".join(part for part in (words, attached, *remarks) if part)
         author = _author(person) if person is not None else Author(name=_name_of_bot(each))
         own = None if said == words else words
         shared = await self._shared(each, workspace)

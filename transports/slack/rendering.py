@@ -151,8 +151,8 @@ def _item(item: Item, numbering: _Numbering, *, is_growing: bool) -> str:
     is_point = item.number is None or numbering.takes(int(item.number[:-1]))
     inner = "".join(said for _, said in placed_blocks(item.blocks, is_growing=is_growing, counts=is_point))
     if not is_point:
-        is_beside = not item.blocks or isinstance(item.blocks[0], Paragraph)
-        return f"{marker[:-2]}\\{marker[-2]}{' ' if is_beside else chr(10)}{_BOXES[item.is_checked]}{inner}"
+        is_on_same_line = not item.blocks or isinstance(item.blocks[0], Paragraph)
+        return f"{marker[:-2]}\\{marker[-2]}{' ' if is_on_same_line else chr(10)}{_BOXES[item.is_checked]}{inner}"
     first, *rest = f"{marker}{_BOXES[item.is_checked]}{inner}".split("\n")
     return "\n".join([first.rstrip(), *(f"{' ' * len(marker)}{line}".rstrip() for line in rest)])
 

@@ -201,7 +201,7 @@ class TelegramTransport(ConnectedTransport):
         if self._bot.username is None:
             me = await self._client.call("getMe")
             self._bot = identified(self._bot, me)
-            self.unheard = "" if self._bot.hears_groups else "listen.privacy"
+            self.withheld_in_groups = "" if self._bot.hears_groups else "listen.privacy"
         return self._bot
 
     async def _receive(self) -> None:

@@ -113,6 +113,6 @@ def _is_ours(path: Path, database: Path) -> bool:
 
 def socket_of(database: Path) -> Path | None:
     """Return the path of the socket next to an SQLite file, or None if it would be too long."""
-    beside = f"{database.resolve()}.chat"
-    shortest = min(beside, os.path.relpath(beside), key=len)
+    default = f"{database.resolve()}.chat"
+    shortest = min(default, os.path.relpath(default), key=len)
     return Path(shortest) if len(os.fsencode(shortest)) <= _LONGEST_PATH else None

@@ -162,7 +162,7 @@ def _parts(step: MemoryItem) -> Iterator[LabelledText]:
 
 def _action(step: ActionStep) -> Iterator[LabelledText]:
     if step.model_output is not None:
-        yield LabelledText("Text beside the calls", show_text(step.model_output))
+        yield LabelledText("Text next to the calls", show_text(step.model_output))
     results = {each.call_id: each for each in listed(step.tool_results) if isinstance(each, ToolResult)}
     for index, call in enumerate(listed(step.tool_calls)):
         yield from _call(index, call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
