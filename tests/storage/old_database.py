@@ -20,6 +20,7 @@ from sqlalchemy import (
     insert,
     make_url,
     select,
+    text,
 )
 
 from botservice import (
@@ -139,6 +140,33 @@ def put_older(connection, context_id):
     }
     connection.execute(insert(messages).values(values))
     connection.execute(contexts.update().where(contexts.c.id == context_id).values(last_position=last + 1))
+
+
+def put_many(connection, count):
+    """Store many messages of one more chat, every hundredth with a quote within its text."""
+    found = MetaData()
+    found.reflect(connection, only=["messages", "contexts"])
+    messages, contexts = found.tables["messages"], found.tables["contexts"]
+    row = connection.execute(select(contexts).order_by(contexts.c.id)).mappings().first()
+    row = {**row, "key_hash": "many", "last_position": count, "message_count": count}
+    del row["id"]
+    number = connection.execute(insert(contexts).values(row)).inserted_primary_key[0]
+    if connection.dialect.name == "postgresql":  # a trigger counts each message in the same row, which takes minutes
+        connection.execute(text("SET session_replication_role = replica"))
+    author = {"author_platform": "test", "author_id": "1", "author_name": "Alice"}
+    for first in range(0, count, 10_000):
+        values = [
+            {
+                "context_id": number,
+                "position": at + 1,
+                "role": "user",
+                "created_at": 1,
+                **author,
+                "text": f'[in reply to you: "word {at}"]\nand {at}?' if at % 100 == 0 else f"word {at} of the park",
+            }
+            for at in range(first, first + 10_000)
+        ]
+        connection.execute(insert(messages), values)
 
 
 def fill_the_rest(connection):

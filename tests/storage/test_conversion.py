@@ -10,8 +10,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, select, text
-from storage.old_database import engine_of, make_service
+from sqlalchemy import create_engine, func, select, text
+from storage.old_database import engine_of, make_service, put_many
 
 from botservice import AgentContext, Storage
 from botservice.core.errors import DatabaseInUse, SchemaMismatch
@@ -19,6 +19,7 @@ from botservice.storage.conversion import OLD_VERSION
 from botservice.storage.limits import StorageLimits
 from botservice.storage.schema import SCHEMA_VERSION, migrate, read_version
 from botservice.storage.tables.columns import metadata
+from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.waiting import pending_calls
 from botservice.storage.url import DatabaseUrl
 from tests.storage.test_schema import catalogue
@@ -29,6 +30,7 @@ ARCHIVE = Path(__file__).parent.parent / "data" / "releases" / "0.17.0.tar.xz"
 SCRIPT = Path(__file__).with_name("old_database.py")
 # Python 3.11 knows it since 3.11.4.
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+MANY = 100_000
 OLDER = '[in reply to you: "Rex is a dog"]\\nis he?'
 KILLED = """
 import os, sys
@@ -135,6 +137,24 @@ def test_it_is_converted_whole(old_release, old_url, tmp_path):
         ]
     converted.dispose()
     created.dispose()
+
+
+def test_a_hundred_thousand_messages_are_converted_with_what_waits(old_url):
+    engine = engine_of(old_url)
+    with engine.begin() as connection:
+        put_many(connection, MANY)
+    assert migrate(DatabaseUrl.parse(old_url)) == SCHEMA_VERSION
+    with engine.connect() as connection:
+        of_many = messages.c.author_name == "Alice", messages.c.position > 0, messages.c.text.contains("and ")
+        count = select(func.count()).select_from(messages)
+        assert connection.execute(count).scalar_one() > MANY
+        quoting = select(messages.c.text, messages.c.said_by_others).where(*of_many, messages.c.text.contains("?"))
+        told = [row for row in connection.execute(quoting) if row.text.startswith("and ")]
+        assert len(told) >= MANY // 100
+        assert all("word " in row.said_by_others for row in told if row.text != "and is he?")
+        assert connection.execute(count.where(messages.c.text.startswith("[in reply"))).scalar_one() == 0
+        assert connection.execute(select(func.count()).select_from(pending_calls)).scalar_one() == 1
+    engine.dispose()
 
 
 async def test_a_call_that_waits_there_is_allowed_and_made_here(old_url):
