@@ -105,9 +105,9 @@ from .transport_plugins import TransportSetup as TransportSetup
 from .turns.agent_run import AgentRun as AgentRun
 from .turns.agent_run import RunResult as RunResult
 from .turns.agent_run import RunState as RunState
-from .turns.command_parsing import CommandAnswer as CommandAnswer
-from .turns.command_parsing import CommandRequest as CommandRequest
-from .turns.command_parsing import parse_command as parse_command
+from .turns.commands import CommandAnswer as CommandAnswer
+from .turns.commands import CommandRequest as CommandRequest
+from .turns.commands import parse_command as parse_command
 from .turns.inbox import Inbox as Inbox
 from .turns.retry_policies import RetryPolicy as RetryPolicy
 from .turns.transport import Live as Live

@@ -49,9 +49,9 @@ from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.stored_turns import find_failed_turn, find_running_turn, find_turn
-from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Turn, tell_end
+from botservice.turns.turn_messages import begin_program_turn
 
 
 class AgentService:
@@ -205,7 +205,7 @@ class AgentService:
         async with self._claims.in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
-            turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
+            turn = await begin_program_turn(context, claim, message, options, keeps_steps=False, is_told=False)
             context.output_form = form
             try:
                 answer = await self._finish(context, turn, claim, options, live)
@@ -283,7 +283,7 @@ class AgentService:
         try:
             cut_off = await self._load(context, with_steps=not reset)
             self._check_none_open(cut_off)
-            turn = await store_api_question(context, claim, message, self._options_of(context), keeps_steps=not reset)
+            turn = await begin_program_turn(context, claim, message, self._options_of(context), keeps_steps=not reset)
         except BaseException:
             await asyncio.shield(open_storage(context).claims.release(claim))
             raise

@@ -15,7 +15,7 @@ from botservice.people.names import chat_name, person_name, platform_of, transpo
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.delivery_queries import owe_in_turn
 
 _LONGEST_NAME: Final = 40

@@ -6,7 +6,7 @@ from botservice.agent.tool_questions import ReplyAction
 from botservice.commands.command import Command
 from botservice.texts.formatted import below
 from botservice.turns.call_queries import find_call
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.tool_answers import (
     ANSWER,
     CANCEL,

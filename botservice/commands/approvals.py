@@ -13,7 +13,7 @@ from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_open
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.decisions import ALLOW, DENY, Decider, DecisionRequest, choose, decide_now, is_own, parse_order
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.waiting_calls import WaitingCall

@@ -11,8 +11,8 @@ from botservice.core.messages import InboundMessage, Message
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import begin_afresh
 from botservice.texts.formatted import below, command, line
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.exchanges import find_last_exchange
+from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.earlier_turns import find_last_exchange
 
 
 async def _start(request: CommandRequest) -> CommandAnswer:

@@ -15,7 +15,7 @@ from botservice.core.messages import InboundMessage
 from botservice.storage.database import Connection
 from botservice.storage.failures import Failure, is_lost_connection
 from botservice.texts.formatted import with_commands
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 logger = logging.getLogger(__name__)
 

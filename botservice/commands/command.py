@@ -11,7 +11,7 @@ from botservice.people.identities import Identity
 from botservice.people.queries import ensure_identity, find_identity, note_audience
 from botservice.storage.database import Connection
 from botservice.texts import in_language
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from botservice.knowledge.stored_documents import StoredDocuments
 from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
 from botservice.texts.formatted import below, line, words
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 _MOST_SHOWN: Final = 5

@@ -17,7 +17,7 @@ from botservice.privacy.turn_queries import erase_event
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, command, line
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
 _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s+(yes))?", re.IGNORECASE)

@@ -31,7 +31,7 @@ from botservice.people.names import is_browser_account
 from botservice.people.queries import identities_of, part_identity
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, command, line
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
 _PROBLEMS: Final = {

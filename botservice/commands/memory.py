@@ -23,7 +23,7 @@ from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, bulleted, line, quoted
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SAID: Final = 80  # characters of the message that a fact came from

@@ -17,7 +17,7 @@ from botservice.people.access_values import AccessRole
 from botservice.people.names import begins_thread, chat_keys, chat_name, is_direct_topic
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from botservice.core.messages import storable
 from botservice.core.personas import PERSONA, Persona
 from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 LONGEST_PERSONA: Final = 2_000
 """Characters; it stands in every prompt of the chat."""

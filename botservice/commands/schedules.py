@@ -25,7 +25,7 @@ from botservice.core.quoting import shortened
 from botservice.people.access_values import AccessRole
 from botservice.people.names import transport_of
 from botservice.texts.formatted import below, bulleted, line, words
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 200  # characters of each text
 _CHANGE: Final = re.compile(r"(delete|pause|resume)\s+#?(\d{1,18})", re.IGNORECASE)

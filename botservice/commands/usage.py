@@ -12,7 +12,7 @@ from botservice.people.usage import Payer, UsageBy, UsageLine, period_start
 from botservice.people.usage_queries import list_usage
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _WHOSE: Final[Mapping[str, str]] = {
     Scope.PERSON: "usage.person",

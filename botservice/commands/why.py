@@ -26,8 +26,8 @@ from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.agent_loop import FAILURE_KIND
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.exchanges import TurnAttempt, find_last_attempt
+from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.earlier_turns import TurnAttempt, find_last_attempt
 
 _MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry

@@ -381,7 +381,7 @@ _UNNAMED: Final = (
 )
 
 
-def read_spoken(connection: Connection, context_id: int, message_ids: Collection[int]) -> list[Any]:
+def prepare_messages(connection: Connection, context_id: int, message_ids: Collection[int]) -> list[Any]:
     """Return what messages say, hold of others, and whose they are."""
     return select_among(connection, _SPOKEN.where(messages.c.context_id == context_id), messages.c.id, message_ids)
 

@@ -17,8 +17,8 @@ from botservice.privacy.queries import (
     find_silent,
     is_alone,
     own_message_ids,
+    prepare_messages,
     read_answers,
-    read_spoken,
     read_unnamed,
 )
 from botservice.privacy.turn_queries import answers_of, turns_of, turns_of_only
@@ -114,7 +114,7 @@ def read_words(
     Args:
         of: Whose words are to go wherever they are repeated, whichever message they are from.
     """
-    rows = read_spoken(connection, context_id, message_ids)
+    rows = prepare_messages(connection, context_id, message_ids)
     return ForgottenWords(
         of={(each.platform, each.id) for each in of},
         message_ids={row.id for row in rows},

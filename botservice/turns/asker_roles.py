@@ -7,7 +7,7 @@ from botservice.core.messages import Author
 from botservice.people.access import Access
 from botservice.storage.database import Connection
 from botservice.turns.grant_queries import list_askers
-from botservice.turns.storing_questions import task_of
+from botservice.turns.turn_messages import task_of
 
 
 async def find_roles(access: Access, context: AgentContext, turn_id: int) -> list[frozenset[str]]:

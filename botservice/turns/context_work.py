@@ -27,7 +27,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
-from botservice.turns.command_parsing import Commands
+from botservice.turns.commands import Commands
 from botservice.turns.control_effects import ControlEffects
 from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import DueChanges

@@ -22,7 +22,7 @@ from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import below, code, say
 from botservice.turns import call_queries
 from botservice.turns.call_queries import decide_call, find_call, find_of_context, find_open
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.grant_queries import grant_tool, is_named
 from botservice.turns.stored_turns import find_running_turn
 from botservice.turns.waiting_calls import WaitingCall

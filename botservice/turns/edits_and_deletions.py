@@ -15,7 +15,7 @@ from botservice.history.queries import change_message, find_stored
 from botservice.history.rows import NewWords
 from botservice.storage.database import Connection, Row
 from botservice.turns.event_queries import find_newest_change, list_controls
-from botservice.turns.transport import ReadEvent
+from botservice.turns.transport import ReadEvent, ReceivedMessage
 from botservice.turns.turn import StoredEvent
 
 # So long a change waits for a message that it has overtaken on the way.
@@ -115,10 +115,10 @@ async def rewriting(
 
 
 async def as_changed(
-    read: ReadEvent, inbound: Sequence[tuple[StoredEvent, InboundMessage]], controls: Controls
-) -> tuple[list[tuple[StoredEvent, InboundMessage]], list[int]]:
+    read: ReadEvent, inbound: Sequence[ReceivedMessage], controls: Controls
+) -> tuple[list[ReceivedMessage], list[int]]:
     """Return messages that are about to enter the history as they were changed, and the ids of those changes."""
-    result: list[tuple[StoredEvent, InboundMessage]] = []
+    result: list[ReceivedMessage] = []
     handled: list[int] = []
     for event, message in inbound:
         changes = controls.of_message(message.external_id)

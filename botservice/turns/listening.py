@@ -35,7 +35,7 @@ from botservice.turns.listening_queries import (
 )
 from botservice.turns.queries import defer_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_questions import Inbound
+from botservice.turns.transport import TurnMessage
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class ListeningGate:
         return await storage.read(lambda connection: self.listens_in(connection, chat), is_short=True)
 
     async def decide(
-        self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, claim: Claim, options: RunOptions
+        self, inbound: Sequence[TurnMessage], turn: Turn, context: AgentContext, claim: Claim, options: RunOptions
     ) -> bool | None:
         """Return whether what was said is to be answered; None if it is too early to say, and the turn is put off."""
         now, chat = options.clock(), chat_name(context.context_keys)
@@ -139,7 +139,7 @@ class _Asking:
     claim: Claim
     options: RunOptions
 
-    async def ask(self, inbound: Sequence[Inbound]) -> GateDecision:
+    async def ask(self, inbound: Sequence[TurnMessage]) -> GateDecision:
         """Ask the model, and return what is decided; no transaction is open meanwhile."""
         context, model = self.context, self.gate.model
         payer = Payer.of(context.id, context.context_keys, _speaker(inbound).author)
@@ -176,7 +176,7 @@ class _Asking:
             await self.gate.budgets.release(self.context.storage, self.turn.id)
 
     async def _settle(
-        self, inbound: Sequence[Inbound], payer: Payer, decision: GateDecision, call: ModelCall | None = None
+        self, inbound: Sequence[TurnMessage], payer: Payer, decision: GateDecision, call: ModelCall | None = None
     ) -> GateDecision:
         """Store a decision with what it took, and return it as it is stored: the limit is exact in all processes."""
         gate, turn_id, now = self.gate, self.turn.id, self.options.clock()
@@ -196,7 +196,7 @@ class _Asking:
 
         return await self.context.storage.write(write, fence=self.claim, sort_key=SORT_KEY)
 
-    def _may_still_speak(self, connection: Connection, inbound: Sequence[Inbound], now: datetime) -> bool:
+    def _may_still_speak(self, connection: Connection, inbound: Sequence[TurnMessage], now: datetime) -> bool:
         """Return whether nobody has said more, silenced the bot or lost access while the model was asked."""
         context_id, keys = self.context.id, self.context.context_keys
         if read_pause(connection, context_id, now) is not None:
@@ -244,7 +244,7 @@ def _fit(lines: Sequence[dict[str, str]], count: Callable[[str], int]) -> list[d
     return shown
 
 
-def _may_be_answered(inbound: Sequence[Inbound], turn: Turn, context: AgentContext, now: datetime) -> bool:
+def _may_be_answered(inbound: Sequence[TurnMessage], turn: Turn, context: AgentContext, now: datetime) -> bool:
     """Return whether the messages of a turn may be answered unasked: people said something in a group.
 
     What others wrote, such as bots, what is forwarded, commands of other bots, and channels do not count.
@@ -264,11 +264,11 @@ def _is_own(message: InboundMessage) -> bool:
     return bool(own) and not is_command and bool(name) and not is_chat_name(name)
 
 
-def _speaker(inbound: Sequence[Inbound]) -> InboundMessage:
+def _speaker(inbound: Sequence[TurnMessage]) -> InboundMessage:
     return next(each for _, each in reversed(inbound) if _is_own(each))
 
 
-def as_unasked(inbound: Sequence[Inbound], options: RunOptions) -> list[Inbound]:
+def as_unasked(inbound: Sequence[TurnMessage], options: RunOptions) -> list[TurnMessage]:
     """Return messages, the last that a person wrote as one that is answered. No tool runs unless it is allowed now."""
     speaker, gate = _speaker(inbound), options.gate
     name = None if gate is None else gate.model.model

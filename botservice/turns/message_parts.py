@@ -10,10 +10,8 @@ from botservice.storage.database import Storage
 from botservice.storage.statements import LARGEST_ID
 from botservice.turns.edits_and_deletions import rewriting
 from botservice.turns.event_queries import list_parts
-from botservice.turns.transport import ReadEvent, Transport
+from botservice.turns.transport import ReadEvent, ReceivedMessage, Transport, TurnMessage
 from botservice.turns.turn import StoredEvent, Turn
-
-Part = tuple[StoredEvent | None, InboundMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ async def find_earlier(
 
 
 async def show_earlier(
-    storage: Storage, turn: Turn, claim: Claim, inbound: Sequence[Part], transport: Transport, now: datetime
+    storage: Storage, turn: Turn, claim: Claim, inbound: Sequence[TurnMessage], transport: Transport, now: datetime
 ) -> None:
     """Have the history show what was only named of messages, where parts that have come now mean the bot."""
     groups = {event.group_key for event, each in inbound if event and each.is_addressed and not each.is_private}
@@ -58,7 +56,7 @@ async def show_earlier(
             await storage.write(rewrite, fence=claim)
 
 
-def find_meant(parts: Iterable[Part]) -> set[int]:
+def find_meant(parts: Iterable[TurnMessage]) -> set[int]:
     """Return the ids of events that do not say that the bot is meant, and are parts of a message that does."""
     named = [(event, name, message) for event, message in parts if event and (name := _name(event, message))]
     meant = {name for _, name, message in named if message.is_addressed}
@@ -66,10 +64,10 @@ def find_meant(parts: Iterable[Part]) -> set[int]:
 
 
 async def read_meant(
-    said: Sequence[tuple[StoredEvent, InboundMessage]], read: ReadEvent, parts: Iterable[Part]
-) -> list[tuple[StoredEvent, InboundMessage]]:
+    said: Sequence[ReceivedMessage], read: ReadEvent, parts: Iterable[TurnMessage]
+) -> list[ReceivedMessage]:
     """Return messages, those of them that are parts of one by which the bot is meant read as such."""
-    meant, result = find_meant(parts), list[tuple[StoredEvent, InboundMessage]]()
+    meant, result = find_meant(parts), list[ReceivedMessage]()
     for event, message in said:
         if event.id in meant:
             asking = replace(event, is_meant=True)

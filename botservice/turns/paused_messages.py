@@ -10,8 +10,7 @@ from botservice.conversation.pausing import Pause, note_told
 from botservice.storage.database import Connection
 from botservice.texts.formatted import say
 from botservice.turns.delivery_queries import write_deliveries
-from botservice.turns.storing_questions import Inbound, Said
-from botservice.turns.transport import Transport
+from botservice.turns.transport import ReceivedMessage, Transport, TurnMessage
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import Write
 from botservice.turns.unanswered_turns import plan_notice
@@ -20,15 +19,15 @@ _SWITCHES: Final = frozenset({"pause", "resume"})
 
 
 def keep_paused(
-    inbound: list[Inbound],
+    inbound: list[TurnMessage],
     turn: Turn,
     context: AgentContext,
     transport: Transport,
     now: datetime,
     *,
     before: Pause | None,
-    commands: Sequence[Said],
-) -> tuple[list[Inbound], Write | None]:
+    commands: Sequence[ReceivedMessage],
+) -> tuple[list[TurnMessage], Write | None]:
     """Return the messages of a turn, those of a pause as not addressed, and the write that tells of it once.
 
     Args:
@@ -46,7 +45,7 @@ def keep_paused(
         for there in [before if event is not None and event.id < switch else pause]
     ]
     is_asked = any(held and each.is_addressed for held, (_, each) in zip(is_held, inbound, strict=True))
-    kept: list[Inbound] = [
+    kept: list[TurnMessage] = [
         (event, replace(message, is_addressed=False) if held else message)
         for held, (event, message) in zip(is_held, inbound, strict=True)
     ]

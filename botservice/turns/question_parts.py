@@ -19,10 +19,10 @@ from botservice.turns.event_queries import MAX_JOINED
 from botservice.turns.queries import join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_queued_turns
-from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
+from botservice.turns.turn_messages import OpeningMessages, clear_forgotten, prepare_messages, store_messages, task_of
 from botservice.turns.turn_saver import TurnSaver
 from botservice.turns.unanswered_turns import FailedTurns
 
@@ -100,16 +100,16 @@ class QuestionParts:
         said, tell = await admission.read_parts([event for each in parts for event in each.events])
         before = {event.id for each in parts if each.order_key < turn.order_key for event in each.events}
         now = self._options.clock()
-        spoken = await read_spoken(said, now)
-        _add_to_task(context, spoken, sum(event.id in before for event, _ in said))
+        opening = await prepare_messages(said, now)
+        _add_to_task(context, opening, sum(event.id in before for event, _ in said))
 
         def write(connection: Connection, _: Sequence[int]) -> bool:
             join_turns(connection, turn, parts)
             if tell is not None:
                 tell(connection)
-            [stored] = store_spoken(connection, [(context.id, spoken, now)])
-            notes = read_notes(connection, [(context.id, heard) for heard in spoken.heard])
-            return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
+            [stored] = store_messages(connection, [(context.id, opening, now)])
+            notes = read_notes(connection, [(context.id, heard) for heard in opening.heard])
+            return bool(notes) and erase_returning(connection, context.id, opening.heard, stored, notes, now)
 
         gone: list[bool] = []
         await TurnSaver(context, claim).save_with(write, gone.append)
@@ -140,10 +140,10 @@ def _may_begin_again(context: AgentContext) -> bool:
     return is_untouched and not any(isinstance(each, PlanningStep) for each in context.memory.steps)
 
 
-def _add_to_task(context: AgentContext, spoken: Spoken, before: int) -> None:
+def _add_to_task(context: AgentContext, opening: OpeningMessages, before: int) -> None:
     """Add messages to the task of a turn, the first of them in front of it."""
     task = context.task
     assert task is not None, "a turn that has begun has a task"  # noqa: S101 - an invariant
-    parts = [task_of(spoken.asked[:before]), task, task_of(spoken.asked[before:])]
+    parts = [task_of(opening.asked[:before]), task, task_of(opening.asked[before:])]
     task.task = "\n".join(each.task for each in parts if each.task)
     task.task_images = [image for each in parts for image in each.task_images or ()] or task.task_images

@@ -25,9 +25,9 @@ from botservice.turns.answer_message import new_answer, preview
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_questions import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
+from botservice.turns.turn_messages import begin_task
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class ReminderScheduler:
         remarks = _remarks(reminder, now) if reminder.rule is not None else []
         late = [each for remark in remarks for each in plan(remark, ())]
         take, transport = _taking(reminder, now), reminder.transport
-        await store_task(context, claim, message, self._options, transport=transport, also=take, told_first=late)
+        await begin_task(context, claim, message, self._options, transport=transport, also=take, told_first=late)
 
     async def _tell(self, reminder: Reminder, claim: Claim) -> None:
         """Store the whole turn of a reminder: its message, the reason, and the delivery."""

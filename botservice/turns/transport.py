@@ -30,6 +30,12 @@ OF_MESSAGE: Final = "message"
 OFFERED: Final = "offered"
 """The field of an unplanned delivery that holds the buttons under its message."""
 
+ReceivedMessage = tuple[StoredEvent, InboundMessage]
+"""What an event says, with that event."""
+
+TurnMessage = tuple[StoredEvent | None, InboundMessage]
+"""A message of a turn; where no event brought it, a program or a reminder asks it."""
+
 DeliveryPlan = Callable[[Message], Sequence[Payload]]
 """Returns the platform's messages that show a message."""
 

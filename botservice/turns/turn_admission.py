@@ -23,8 +23,7 @@ from botservice.turns.event_queries import empty_events
 from botservice.turns.message_parts import find_meant
 from botservice.turns.program_messages import is_let_in
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_questions import Inbound, Said
-from botservice.turns.transport import Payload, ReadEvent, Transport
+from botservice.turns.transport import Payload, ReadEvent, ReceivedMessage, Transport, TurnMessage
 from botservice.turns.turn import StoredEvent, Turn
 from botservice.turns.unanswered_turns import plan_notice, refusal_text, unread_text
 
@@ -48,7 +47,7 @@ class TurnAdmission:
         self, options: RunOptions, turn: Turn, context: AgentContext, transport: Transport, *, is_limited: bool
     ) -> None:
         self.read: ReadEvent = transport.peek if is_limited else transport.read
-        self.said: list[Said] = []
+        self.said: list[ReceivedMessage] = []
         self.roles: dict[int, AccessRole | None] = {}
         self.refused: list[tuple[StoredEvent, InboundMessage, Ruling]] = []
         self.rights: dict[int, Right] = {}
@@ -59,7 +58,7 @@ class TurnAdmission:
         self._context = context
         self._transport = transport
 
-    async def judge(self, said: Sequence[Said], *, is_open: bool) -> None:
+    async def judge(self, said: Sequence[ReceivedMessage], *, is_open: bool) -> None:
         """Admit what the events of the turn say, as far as its authors have access.
 
         Args:
@@ -80,10 +79,10 @@ class TurnAdmission:
                 self.roles[event.id] = ruling.role
             self.said.append((event, message))
 
-    async def complete(self, inbound: Sequence[Inbound], controls: Controls) -> list[Inbound]:
+    async def complete(self, inbound: Sequence[TurnMessage], controls: Controls) -> list[TurnMessage]:
         """Return the admitted messages with their files read; until now these were only named."""
         read, meant = self._transport.read, find_meant(inbound)
-        completed: list[Inbound] = []
+        completed: list[TurnMessage] = []
         for event, message in inbound:
             whole: InboundMessage | None = None
             is_meant = event is not None and (event.is_meant or event.id in meant)
@@ -94,7 +93,7 @@ class TurnAdmission:
             completed.append((event, whole or message))
         return completed
 
-    async def read_parts(self, parts: Sequence[StoredEvent]) -> tuple[list[Said], Write | None]:
+    async def read_parts(self, parts: Sequence[StoredEvent]) -> tuple[list[ReceivedMessage], Write | None]:
         """Return what further parts of a question say, all of which mean the bot, and the write that tells of them.
 
         Their author was admitted with the first part. Files count as one message; beyond the limit they are only named.
@@ -104,7 +103,7 @@ class TurnAdmission:
             for event in (replace(each, is_meant=True) for each in parts)
             if (message := await self.read(event)) is not None
         ]
-        unread: list[Inbound] = [each for each in said if not each[1].is_whole]
+        unread: list[TurnMessage] = [each for each in said if not each[1].is_whole]
         judged, slowed = await self.slow_down(unread)
         in_time = {event.id for event, message in judged if event is not None and message.is_addressed}
         said = [
@@ -113,7 +112,7 @@ class TurnAdmission:
         ]
         return said, all_of([slowed, self.tell_unread(said)])
 
-    def tell_unread(self, inbound: Sequence[Inbound]) -> Write | None:
+    def tell_unread(self, inbound: Sequence[TurnMessage]) -> Write | None:
         """Return what tells people which of their files were not read; None if all were."""
         names = [name for _, message in inbound for name in message.unread]
         if not names:
@@ -142,11 +141,11 @@ class TurnAdmission:
 
         return write
 
-    async def slow_down(self, inbound: Sequence[Inbound]) -> tuple[list[Inbound], Write | None]:
+    async def slow_down(self, inbound: Sequence[TurnMessage]) -> tuple[list[TurnMessage], Write | None]:
         """Return the messages, those beyond the rate limit as not addressed, and a write that says so once a minute."""
         if not self._budgets.has_rates:
             return list(inbound), None
-        context, kept = self._context, list[Inbound]()
+        context, kept = self._context, list[TurnMessage]()
         writes: list[Write] = []
         counted: dict[str, Standing | None] = {}  # what is answered together, such as an album, counts once
         for event, message in inbound:

@@ -15,7 +15,7 @@ from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.texts.formatted import say
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
+from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import as_changed
 from botservice.turns.event_queries import mark_handled
@@ -26,11 +26,11 @@ from botservice.turns.next_work import StartedTurn
 from botservice.turns.paused_messages import keep_paused
 from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.tool_answers import as_answer
-from botservice.turns.transport import Transport
+from botservice.turns.transport import ReceivedMessage, Transport, TurnMessage
 from botservice.turns.turn import tell_end
 from botservice.turns.turn_admission import TurnAdmission, Write, all_of
+from botservice.turns.turn_messages import begin_turn, language_of
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class TurnStarter:
             if decided is None:
                 return False
             inbound = as_unasked(said, options) if decided else said
-            return await store_question(context, turn, self._claim, inbound, options, transport)
+            return await begin_turn(context, turn, self._claim, inbound, options, transport)
         admission = TurnAdmission(options, turn, context, transport, is_limited=not is_unlimited)
         await admission.judge(said, is_open=is_open)
         return await self._begin(admission)
@@ -93,7 +93,7 @@ class TurnStarter:
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, admission)
         answers = [(event, await self._obey(command, admission, event.id)) for event, command in commands]
-        rest: list[Inbound] = [
+        rest: list[TurnMessage] = [
             (event, said) for event, said in inbound if not self._is_command(said) and event.id not in admission.rights
         ]
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
@@ -111,7 +111,7 @@ class TurnStarter:
             is_to_answer = False
         else:
             rest = as_unasked(rest, self._options) if is_unasked else rest
-            is_to_answer = await store_question(context, turn, self._claim, rest, self._options, transport, also=also)
+            is_to_answer = await begin_turn(context, turn, self._claim, rest, self._options, transport, also=also)
         if away is not None:
             self._storage.scrub_soon()
         for _, answer in answers:
@@ -119,7 +119,7 @@ class TurnStarter:
                 await answer.after()
         return is_to_answer
 
-    async def _as_answers(self, said: list[Said]) -> list[Said]:
+    async def _as_answers(self, said: list[ReceivedMessage]) -> list[ReceivedMessage]:
         """Return messages, as commands where they answer questions of tools; in a pause, none does."""
         context = self._context
         if not context.has_open_calls:
@@ -134,7 +134,7 @@ class TurnStarter:
             ]
         )
 
-    async def _decide(self, inbound: Sequence[Inbound]) -> bool | None:
+    async def _decide(self, inbound: Sequence[TurnMessage]) -> bool | None:
         """Return whether what addresses nobody is answered all the same; None if that is decided in a moment."""
         gate = self._options.gate
         if gate is None:
@@ -171,7 +171,9 @@ class TurnStarter:
         said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
         return [each for each in said if last is None or each.id != last.id]
 
-    async def _hold_back(self, commands: list[Said], admission: TurnAdmission) -> tuple[list[Said], Write | None]:
+    async def _hold_back(
+        self, commands: list[ReceivedMessage], admission: TurnAdmission
+    ) -> tuple[list[ReceivedMessage], Write | None]:
         """Return the commands within the rate limit, and the write that tells the authors of the others."""
         counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
         if not counted:
@@ -245,7 +247,7 @@ class TurnStarter:
         tell_end(turn, outcome, now)
 
 
-def _may(said: Said, admission: TurnAdmission) -> bool:
+def _may(said: ReceivedMessage, admission: TurnAdmission) -> bool:
     """Return whether a message may still be taken: it may have been edited since its author was judged."""
     event, message = said
     return event.id not in admission.rights or right_of(message) is not None

@@ -14,7 +14,7 @@ from botservice.core.states import EventKind
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.turns.command_parsing import Commands, NoCommands
+from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.context_work import ContextWork
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents

@@ -15,7 +15,7 @@ from botservice.core.quoting import quote_name, quote_text
 from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.texts import LANGUAGES
 from botservice.texts.formatted import quoted
-from botservice.turns.command_parsing import CommandRequest
+from botservice.turns.commands import CommandRequest
 from transports.telegram.formatting import render_blocks
 from transports.web.markdown import render_formatted
 

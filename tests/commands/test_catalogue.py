@@ -12,7 +12,7 @@ from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
 from botservice.core.messages import CommandCall, InboundMessage
 from botservice.texts import LANGUAGES
-from botservice.turns.command_parsing import CommandRequest, parse_command
+from botservice.turns.commands import CommandRequest, parse_command
 from transports.slack.inbound_events import command_of
 
 

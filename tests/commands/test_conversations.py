@@ -27,7 +27,7 @@ from botservice.core.policies import parse_prices
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import turns
 from botservice.texts import LANGUAGES
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.run_options import RunOptions, utc_now
 from botservice.turns.worker import Worker
 

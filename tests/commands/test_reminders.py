@@ -11,7 +11,7 @@ from botservice.commands.standard import standard_commands
 from botservice.conversation.reminder import Repeats
 from botservice.conversation.reminder_queries import NewReminder, insert_reminder, read_waiting
 from botservice.texts import LANGUAGES
-from botservice.turns.command_parsing import CommandRequest, parse_command
+from botservice.turns.commands import CommandRequest, parse_command
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

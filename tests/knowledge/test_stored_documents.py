@@ -21,7 +21,7 @@ from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
-from botservice.turns.command_parsing import CommandRequest, parse_command
+from botservice.turns.commands import CommandRequest, parse_command
 
 HANDBOOK = """# Handbook
 

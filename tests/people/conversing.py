@@ -14,7 +14,7 @@ from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.storage.tables.conversations import messages
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.queries import insert_turn
 from botservice.turns.turn import Turn
 

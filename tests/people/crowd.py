@@ -10,7 +10,7 @@ from turns.messenger import Messenger, Office, office
 
 from botservice import Attachment, Author, InboundMessage, Storage
 from botservice.storage.tables.columns import DICTIONARY, compress, metadata
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 _HEADER_BYTES = 6  # of what was compressed with the dictionary (RFC 1950, 2.2)

@@ -9,7 +9,7 @@ from turns.messenger import Messenger
 
 from botservice import Author, InboundMessage, Storage
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 MONDAY = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -25,7 +25,7 @@ from botservice.llm.chat import ChatResponse
 from botservice.people.fact_queries import facts_of, visible_facts
 from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import as_values, make_archive, read_person
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.turn import InboundEvent
 

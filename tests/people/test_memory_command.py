@@ -14,7 +14,7 @@ from botservice.core.messages import CommandCall, InboundMessage
 from botservice.people.fact_queries import facts_of
 from botservice.privacy.record_queries import _without, spellings_of
 from botservice.texts import LANGUAGES
-from botservice.turns.command_parsing import CommandRequest
+from botservice.turns.commands import CommandRequest
 
 COMMANDS = Catalogue([MEMORY])
 

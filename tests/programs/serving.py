@@ -15,7 +15,7 @@ from botservice import AgentService, FunctionsBasedAgent, NoMessages, ScriptedCh
 from botservice.app import Application, running
 from botservice.config.settings import Settings
 from botservice.server.web_app import build_web_app
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 
 TOKEN = "a-token-of-programs"
 CHAT = "transport=messenger chat_id=1"

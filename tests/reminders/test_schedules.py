@@ -14,7 +14,7 @@ from botservice.core.states import TurnStatus
 from botservice.people.access_values import AccessRole
 from botservice.storage.tables.conversations import reminders
 from botservice.texts import LANGUAGES
-from botservice.turns.command_parsing import CommandRequest, parse_command
+from botservice.turns.commands import CommandRequest, parse_command
 from botservice.turns.turn import Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)  # a Monday

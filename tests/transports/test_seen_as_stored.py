@@ -32,7 +32,7 @@ from botservice.texts import LANGUAGES, _texts, template_in_language
 from botservice.texts.formatted import below, bulleted, quoted, say, words
 from botservice.turns.answer_message import new_answer
 from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.unanswered_turns import unread_text
 from transports.markdown.reading import read_whole
 from transports.slack.formatting import Pings

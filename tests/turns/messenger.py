@@ -14,7 +14,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
-from botservice.turns.command_parsing import Commands, NoCommands
+from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, Share

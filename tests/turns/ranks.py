@@ -9,7 +9,7 @@ from botservice.commands.standard import standard_commands
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
 from botservice.turns.buttons import write_buttons
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import BUTTONS
 from botservice.turns.turn import EventKind, InboundEvent

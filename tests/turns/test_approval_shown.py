@@ -9,7 +9,7 @@ from turns.bots import waiting_call
 from botservice import Author
 from botservice.texts import LANGUAGES
 from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.decisions import order_of, parse_order
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

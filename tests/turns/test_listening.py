@@ -25,7 +25,7 @@ from botservice.people.access_queries import grant, move_chat, note_departure, r
 from botservice.people.access_values import AccessRole, Subject, SubjectKind
 from botservice.people.budgets import Budgets
 from botservice.texts import in_language
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.listening import build_question, read_answer
 from botservice.turns.listening_queries import GateDecision, begin_decision, count_unasked, move_decisions
 from botservice.turns.turn import InboundEvent

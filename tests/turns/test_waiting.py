@@ -14,7 +14,7 @@ from botservice.people.access import Access
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons, write_buttons
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import BUTTONS
 from botservice.turns.turn import InboundEvent

@@ -11,7 +11,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author, CommandCall, storable
 from botservice.core.states import EventKind
 from botservice.people.names import chat_name, person_name
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 CODE_CHANNEL = "agent_channel"

@@ -11,7 +11,7 @@ from botservice.core.messages import CommandCall, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.texts.formatted import with_commands
 from botservice.turns.buttons import write_buttons
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.stored_files import name_file

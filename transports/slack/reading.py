@@ -12,7 +12,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.references import Reference
 from botservice.storage.database import Storage
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.markdown.links import link
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure

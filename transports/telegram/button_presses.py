@@ -14,7 +14,7 @@ from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.texts import in_language
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.decisions import order_of
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known

@@ -9,7 +9,7 @@ from typing import Any
 from botservice.core.messages import CommandCall
 from botservice.core.states import EventKind
 from botservice.people.names import DIRECT_TOPIC, GUEST
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
 from transports.telegram.message_fields import QUOTES, is_typed
 

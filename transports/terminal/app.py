@@ -17,7 +17,7 @@ from botservice.core.quoting import quote_in_markdown
 from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.turns.buttons import read_buttons, write_buttons
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.decisions import order_of
 from botservice.turns.event_queries import goes_on, has_question, is_over
 from botservice.turns.inbox import Inbox

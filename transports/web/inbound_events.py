@@ -12,7 +12,7 @@ from botservice.conversation.queries import find_context
 from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
 from botservice.core.states import EventKind
 from botservice.storage.database import Connection
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
 from transports.web.backend import Refusal
 from transports.web.files import BROWSER_FILES_BYTES, parse_files, parse_text

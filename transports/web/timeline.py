@@ -12,7 +12,7 @@ from botservice.core.states import Outcome
 from botservice.history.queries import find_message, find_position
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
-from botservice.turns.command_parsing import parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.page_queries import (
     AFTER_MESSAGE,
     AFTER_POSITION,

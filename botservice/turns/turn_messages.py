@@ -1,4 +1,4 @@
-"""Storing questions: a turn begins, and what it is asked enters history and memory, in one transaction."""
+"""The messages that a turn begins with: they enter history and memory as it begins, in one transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,20 +27,16 @@ from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
 from botservice.turns.queries import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import Payload, Transport
+from botservice.turns.transport import Payload, Transport, TurnMessage
 from botservice.turns.turn import StoredEvent, Turn, tell_end
 from botservice.turns.turn_saver import TurnSaver
 
-Inbound = tuple[StoredEvent | None, InboundMessage]
 
-Said = tuple[StoredEvent, InboundMessage]
-
-
-async def store_question(
+async def begin_turn(
     context: AgentContext,
     turn: Turn,
     claim: Claim,
-    inbound: Sequence[Inbound],
+    inbound: Sequence[TurnMessage],
     options: RunOptions,
     transport: Transport,
     *,
@@ -65,7 +61,7 @@ async def store_question(
     return is_addressed
 
 
-async def store_api_question(
+async def begin_program_turn(
     context: AgentContext,
     claim: Claim,
     message: InboundMessage,
@@ -86,7 +82,7 @@ async def store_api_question(
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
-async def store_task(
+async def begin_task(
     context: AgentContext,
     claim: Claim,
     message: InboundMessage,
@@ -108,7 +104,7 @@ async def store_task(
 
 
 @dataclass(frozen=True, slots=True)
-class _Beginning:
+class _TurnStart:
     """A turn that begins, and what it is asked.
 
     Attributes:
@@ -120,7 +116,7 @@ class _Beginning:
 
     context: AgentContext
     turn: Turn | Mapping[str, Any]
-    spoken: "Spoken"
+    opening: "OpeningMessages"
     prompt: str
     changes: StepChanges
     now: datetime
@@ -131,7 +127,7 @@ class _Beginning:
 async def _save(
     context: AgentContext,
     claim: Claim,
-    inbound: Sequence[Inbound],
+    inbound: Sequence[TurnMessage],
     options: RunOptions,
     turn: Turn | Mapping[str, Any],
     *,
@@ -140,11 +136,11 @@ async def _save(
     told_first: Sequence[Payload] = (),
 ) -> int:
     now = options.clock()
-    spoken = await read_spoken(inbound, now)
+    opening = await prepare_messages(inbound, now)
     prompt = context.system_prompt_for(options.agent.prompt)
     context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
     keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
-    task = task_of(spoken.asked) if spoken.is_addressed else None
+    task = task_of(opening.asked) if opening.is_addressed else None
     put_in = context.begin_turn(prompt, task, keeps_steps=keeps_steps)
     gate = next((each.unasked_by for _, each in inbound if each.unasked_by), None)
     if gate is not None and context.task is not None:
@@ -153,68 +149,68 @@ async def _save(
     steps = [step for step in context.memory.steps if id(step) not in others] if others else context.memory.steps
     changes = context.records.changes(steps)
 
-    prompt = prompt if spoken.is_addressed else ""
-    beginning = _Beginning(context, turn, spoken, prompt, changes, now, also, told_first)
+    prompt = prompt if opening.is_addressed else ""
+    start = _TurnStart(context, turn, opening, prompt, changes, now, also, told_first)
     turn_id, stored, row_ids, is_gone = await context.storage.issue_for(
-        beginning, _begin_all, fence=claim, sort_key=(context.id,), is_told=is_told
+        start, _begin_all, fence=claim, sort_key=(context.id,), is_told=is_told
     )
     if is_gone:
         await clear_forgotten(context, turn_id)
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
-    _remember(context, spoken, stored)
-    await _check_forgotten(context, claim, turn_id, spoken, stored)
+    _remember(context, opening, stored)
+    await _check_forgotten(context, claim, turn_id, opening, stored)
     if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
         await TurnSaver(context, claim).save()
     return turn_id
 
 
 def _begin_all(
-    connection: Connection, beginnings: Sequence[_Beginning]
+    connection: Connection, starts: Sequence[_TurnStart]
 ) -> list[tuple[int, list[Message], list[int], bool]]:
     """Begin turns.
 
     Returns:
         For each its id, the messages that were stored, the ids of added steps, and whether a message is forgotten.
     """
-    for each in beginnings:
+    for each in starts:
         if each.also is not None:
             each.also(connection)
-    turn_ids = _begin_turns(connection, beginnings)
-    for each, turn_id in zip(beginnings, turn_ids, strict=True):
+    turn_ids = _begin_turns(connection, starts)
+    for each, turn_id in zip(starts, turn_ids, strict=True):
         if each.told_first:
             owe_in_turn(connection, turn_id, each.told_first, each.now)
-    stored = store_spoken(connection, [(each.context.id, each.spoken, each.now) for each in beginnings])
-    notes = read_notes(connection, [(each.context.id, heard) for each in beginnings for heard in each.spoken.heard])
-    of_records = zip(beginnings, turn_ids, strict=True)
+    stored = store_messages(connection, [(each.context.id, each.opening, each.now) for each in starts])
+    notes = read_notes(connection, [(each.context.id, heard) for each in starts for heard in each.opening.heard])
+    of_records = zip(starts, turn_ids, strict=True)
     row_ids = apply_all(connection, [(each.context.records, each.changes, turn_id) for each, turn_id in of_records])
     is_gone = [
-        bool(notes) and erase_returning(connection, each.context.id, each.spoken.heard, kept, notes, each.now)
-        for each, kept in zip(beginnings, stored, strict=True)
+        bool(notes) and erase_returning(connection, each.context.id, each.opening.heard, kept, notes, each.now)
+        for each, kept in zip(starts, stored, strict=True)
     ]
     return list(zip(turn_ids, stored, row_ids, is_gone, strict=True))
 
 
-def _begin_turns(connection: Connection, beginnings: Sequence[_Beginning]) -> list[int]:
+def _begin_turns(connection: Connection, starts: Sequence[_TurnStart]) -> list[int]:
     """Store new turns, and mark the others running; return the ids of all."""
-    prompts = [(each.context.id, each.prompt.encode("utf-8", "replace")) for each in beginnings if each.prompt]
+    prompts = [(each.context.id, each.prompt.encode("utf-8", "replace")) for each in starts if each.prompt]
     digests = iter(store_blobs(connection, prompts) if prompts else ())
     begun: list[tuple[int, int, str | None, datetime]] = []
     ended: list[tuple[int, datetime]] = []
     rows: list[dict[str, Any]] = []
-    for each in beginnings:
+    for each in starts:
         prompt = next(digests) if each.prompt else None
         if not isinstance(each.turn, Turn):
             rows.append({**each.turn, "system_prompt": prompt})
             continue
         begun.append((each.turn.id, each.turn.joined_events, prompt, each.now))
-        if not each.spoken.is_addressed:
+        if not each.opening.is_addressed:
             ended.append((each.turn.id, each.now))
     begin_turns(connection, begun)
     if ended:
         finish_turns(connection, ended, Outcome.LISTENED)
     new = iter(insert_turns(connection, rows))
-    return [each.turn.id if isinstance(each.turn, Turn) else next(new) for each in beginnings]
+    return [each.turn.id if isinstance(each.turn, Turn) else next(new) for each in starts]
 
 
 async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
@@ -228,19 +224,21 @@ async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
     raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
 
 
-def _remember(context: AgentContext, spoken: "Spoken", stored: Sequence[Message]) -> None:
+def _remember(context: AgentContext, opening: "OpeningMessages", stored: Sequence[Message]) -> None:
     """Remember the newest stored message, and, of several, the one that addresses the bot."""
     if stored:
         context.chat_history.remember_last(stored[-1])
     if len(stored) > 1:
-        asked = {id(each) for each in spoken.asked}
-        said = [kept for kept, each in zip(stored, spoken.new, strict=True) if id(each) in asked]
+        asked = {id(each) for each in opening.asked}
+        said = [kept for kept, each in zip(stored, opening.new, strict=True) if id(each) in asked]
         context.question_parts = said[:-1]
-        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
+        _note_asker(
+            context, [kept for kept, each in zip(stored, opening.new, strict=True) if each is opening.addressed]
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class OpeningMessages:
     """The messages at the beginning of a turn.
 
     Attributes:
@@ -263,7 +261,7 @@ class Spoken:
         return self.addressed is not None
 
 
-async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
+async def prepare_messages(inbound: Sequence[TurnMessage], now: datetime) -> OpeningMessages:
     """Return what messages add to the history."""
     new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
     addressed: NewMessage | None = None
@@ -273,18 +271,22 @@ async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
         new.append(asked[-1])
         addressed = asked[-1] if message.is_addressed else addressed
         heard += [_heard(event, each) for each in new[len(heard) :]]
-    return Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
-
-
-def store_spoken(connection: Connection, given: Sequence[tuple[int, Spoken, datetime]]) -> list[list[Message]]:
-    """Add messages to the histories of their contexts, and remember who was there."""
-    for context_id, spoken, now in given:
-        seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
-        note_audience(connection, context_id, seen, is_private=spoken.is_private)
-    stored = iter(
-        insert_messages(connection, [(context_id, new) for context_id, spoken, _ in given for new in spoken.new])
+    return OpeningMessages(
+        new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound)
     )
-    return [[next(stored) for _ in spoken.new] for _, spoken, _ in given]
+
+
+def store_messages(
+    connection: Connection, given: Sequence[tuple[int, OpeningMessages, datetime]]
+) -> list[list[Message]]:
+    """Add messages to the histories of their contexts, and remember who was there."""
+    for context_id, opening, now in given:
+        seen = [(each.author, ensure_identity(connection, each.author, now)) for each in opening.new]
+        note_audience(connection, context_id, seen, is_private=opening.is_private)
+    stored = iter(
+        insert_messages(connection, [(context_id, new) for context_id, opening, _ in given for new in opening.new])
+    )
+    return [[next(stored) for _ in opening.new] for _, opening, _ in given]
 
 
 def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
@@ -318,12 +320,12 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
 
 
 async def _check_forgotten(
-    context: AgentContext, claim: Claim, turn_id: int, spoken: Spoken, stored: Sequence[Message]
+    context: AgentContext, claim: Claim, turn_id: int, opening: OpeningMessages, stored: Sequence[Message]
 ) -> None:
     """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
     if not any(each.references for each in stored):
         return
-    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
+    asked = [kept for kept, each in zip(stored, opening.new, strict=True) if any(each is one for one in opening.asked)]
     if any(held.is_erased for each in asked for held in each.references):
         await _go_on_without_forgotten(context, claim, turn_id, asked)
 
@@ -346,8 +348,8 @@ async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id:
 
 def language_of(messages: Sequence[InboundMessage]) -> str | None:
     """Return the author's language as two letters, or None if no message says it."""
-    spoken = next((message.language for message in messages if message.language), None)
-    return spoken and spoken.partition("-")[0].lower()
+    opening = next((message.language for message in messages if message.language), None)
+    return opening and opening.partition("-")[0].lower()
 
 
 def task_of(new: Sequence[NewMessage | Message]) -> TaskStep:
