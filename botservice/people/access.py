@@ -1,7 +1,5 @@
 """Who may use the service: everybody, whom the owner has named, or whom the owner admits by a code."""
 
-import asyncio
-import time
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
@@ -36,7 +34,6 @@ from botservice.storage.database import Connection, Storage
 _OWN_PLATFORMS: Final = frozenset({"terminal", "web"})
 _KNOCKING: Final = frozenset({"start", "pair"})
 _LETTING_IN: Final = "approve"
-_LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice a block
 
 
 class Access:
@@ -58,28 +55,15 @@ class Access:
         self.mode = mode
         self._owners = owners
         self._allowed = allowed
-        self._looked_at = float("-inf")
-        self._looking = asyncio.Lock()
-        self.is_anybody_blocked = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Access":
         """Return the gate that the settings describe."""
         return cls(settings.access, owners=settings.owners, allowed=settings.allowed)
 
-    async def is_idle(self, storage: Storage) -> bool:
+    def is_idle(self, connection: Connection) -> bool:
         """Return whether access is open and no one is blocked, so that no message has to be judged."""
-        if self.mode is not AccessMode.OPEN:
-            return False
-        if self._has_to_look():
-            async with self._looking:
-                if self._has_to_look():  # nobody else has, in the meantime
-                    self.is_anybody_blocked = await storage.read(is_anybody_blocked, is_short=True)
-                    self._looked_at = time.monotonic()
-        return not self.is_anybody_blocked
-
-    def _has_to_look(self) -> bool:
-        return time.monotonic() - self._looked_at > _LOOK_SECONDS
+        return self.mode is AccessMode.OPEN and not is_anybody_blocked(connection)
 
     async def judge(
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
@@ -95,10 +79,10 @@ class Access:
         Args:
             person: The only one who was ever seen there, where that is known.
         """
-        if await self.is_idle(storage) or _is_own(transport_of(context_keys), context_keys.get("session_id")):
-            return True
 
         def query(connection: Connection) -> bool:
+            if self.is_idle(connection) or _is_own(transport_of(context_keys), context_keys.get("session_id")):
+                return True
             chat = chat_name(context_keys)
             role, of_chat = self._roles(connection, person_name(person), chat)
             if is_shared:
@@ -173,7 +157,6 @@ class Access:
         if set(roles) != {GUEST_ROLE}:
             role = AccessRole.OWNER if OWNER_ROLE in roles else AccessRole.MEMBER
             grant(connection, Subject(SubjectKind.PERSON, name), role, by, now)
-        self._looked_at = float("-inf")
 
     def owners(self, connection: Connection) -> list[list[str]]:
         """Return the owners, each by all of their names."""
@@ -219,7 +202,6 @@ class Access:
         if entry is None:
             return None
         grant(connection, entry.subject, role, by, now)
-        self._looked_at = float("-inf")
         return AccessEntry(entry.subject, role, source=by, name=entry.name)
 
     def revoke(
@@ -235,7 +217,6 @@ class Access:
         if subject.kind is SubjectKind.PERSON:
             take_roles(connection, name)
         grant(connection, subject, AccessRole.BLOCKED, by, now)
-        self._looked_at = float("-inf")
         return AccessEntry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, connection: Connection, name: str) -> None:

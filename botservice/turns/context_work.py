@@ -109,7 +109,7 @@ class ContextWork:
         self._parts = QuestionParts(storage, options, transports, self._failed_turns)
         self._controls = ControlEffects(storage, options, transports, self._suspended)
         self.reminding = ReminderScheduler(storage, options, transports)
-        self.next = NextWork(storage, options.clock, transports, self._parts, self.reminding)
+        self.next = NextWork(storage, options, transports, self._parts, self.reminding)
         self.runs: dict[int, Running] = {}
 
     async def find(self, claim: Claim, *, gives_way: bool) -> Work | None:
@@ -123,8 +123,7 @@ class ContextWork:
             work = await self._storage.read(find, is_short=True)
             if work is not None and not isinstance(work, NotDueYet):
                 return work
-            is_open = await self._options.access.is_idle(self._storage)
-            if not is_open and await self._controls.turn_away_changes(claim):
+            if await self._controls.turn_away_changes(claim):
                 continue
             if work is not None and not self.next.is_closing:
                 await self._put_off(work.until, claim)

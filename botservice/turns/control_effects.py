@@ -135,6 +135,8 @@ class ControlEffects:
 
     async def turn_away_changes(self, claim: Claim) -> bool:
         """Drop the edits of people who have no access, while they wait for their message; return whether any do."""
+        if await self._storage.read(self._access.is_idle, is_short=True):
+            return False
         controls, keys = await self.find(claim.context_id)
         refused: list[int] = []
         for change in controls.changes:
@@ -156,7 +158,7 @@ class ControlEffects:
         What cannot be read has no effect.
         """
         reader = self._transports.get(transport)
-        if reader is None or await self._access.is_idle(self._storage):
+        if reader is None or await self._storage.read(self._access.is_idle, is_short=True):
             return True
         try:
             message = await reader.peek(event) if event.raw else None

@@ -32,7 +32,7 @@ from botservice.turns.listening import QUIET
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS, beginnings_not_yet
-from botservice.turns.run_options import Clock
+from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, is_due
@@ -78,12 +78,14 @@ class StartedTurn:
     Attributes:
         controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
         is_all: Whether its context has nothing else to do.
+        is_access_open: Whether everybody has access, so that those who begin it need not be judged.
     """
 
     turn: Turn
     context: AgentContext
     controls: Controls
     is_all: bool = False
+    is_access_open: bool = True
 
     def teller(self, transport: Transport) -> Transport:
         """Return what tells people why there is no answer: nobody, where nobody asked."""
@@ -123,13 +125,14 @@ class NextWork:
     def __init__(
         self,
         storage: Storage,
-        clock: Clock,
+        options: RunOptions,
         transports: Mapping[str, Transport],
         parts: QuestionParts,
         reminding: ReminderScheduler,
     ) -> None:
         self._storage = storage
-        self._clock = clock
+        self._clock = options.clock
+        self._access = options.access
         self._transports = transports
         self._parts = parts
         self._reminding = reminding
@@ -252,4 +255,5 @@ class NextWork:
         except Exception as error:
             logger.exception("turn.unreadable_context", extra={"context": turn.context_id, "turn": turn.id})
             return Unreadable(turn, type(error).__name__)
-        return StartedTurn(turn, context, controls)
+        is_access_open = turn.is_open or self._access.is_idle(connection)
+        return StartedTurn(turn, context, controls, is_access_open=is_access_open)

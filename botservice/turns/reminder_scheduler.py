@@ -93,7 +93,7 @@ class ReminderScheduler:
     async def _is_welcome(self, reminder: Reminder) -> bool:
         """Return whether who asked for a reminder still has access, there where it would be said."""
         access = self._options.access
-        if await access.is_idle(self._storage):
+        if await self._storage.read(access.is_idle, is_short=True):
             return True
 
         def read(connection: Connection) -> tuple[Mapping[str, str], bool]:

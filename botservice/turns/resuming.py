@@ -102,7 +102,7 @@ class SuspendedTurns:
     async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
         """Return whether who asked may still ask."""
         access = self._options.access
-        if await access.is_idle(self._storage):
+        if await self._storage.read(access.is_idle, is_short=True):
             return True
         calls = await self._storage.read(lambda connection: find_of_turn(connection, turn.id))
         author = next((each.author for each in calls), None)

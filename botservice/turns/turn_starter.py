@@ -46,6 +46,7 @@ class TurnStarter:
         self._turn = work.turn
         self._context = work.context
         self._controls = work.controls
+        self._is_access_open = work.is_access_open
         self._claim = claim
         self._transport = transport
         self._storage = work.context.storage
@@ -59,8 +60,7 @@ class TurnStarter:
                 lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=self._claim
             )
             return True
-        is_open = await options.access.is_idle(self._storage)
-        is_unlimited = is_open and not options.budgets.has_rates
+        is_unlimited = self._is_access_open and not options.budgets.has_rates
         read = transport.read if is_unlimited else transport.peek
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
@@ -76,7 +76,7 @@ class TurnStarter:
             inbound = as_unasked(said, options) if decided else said
             return await begin_turn(context, turn, self._claim, inbound, options, transport)
         admission = TurnAdmission(options, turn, context, transport, is_limited=not is_unlimited)
-        await admission.judge(said, is_open=is_open)
+        await admission.judge(said, is_open=self._is_access_open)
         return await self._begin(admission)
 
     async def _begin(self, admission: TurnAdmission) -> bool:
