@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from botservice.core.messages import Author
 from botservice.core.states import TurnStatus
@@ -17,44 +17,9 @@ from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
 
-_INSERT = insert(tool_grants)
-_OF_CONTEXT = (
-    select(tool_grants).where(tool_grants.c.context_id == bindparam("context")).order_by(tool_grants.c.created_at)
-)
-_WHOSE = messages.c["position", "author_platform", "author_id", "is_all_own", "said_by_others"]
+_SAID = select(*messages.c["position", "author_platform", "author_id", "is_all_own", "said_by_others"])
 # Also events that have no message (any more): what was said there, and by whom, is not known.
-_OF_EVENTS = select(*_WHOSE).select_from(events.outerjoin(messages, messages.c.event_id == events.c.id))
-_ASKED_IN_TURN = _OF_EVENTS.where(events.c.turn_id == bindparam("turn"))
-_ASKED_NOW = _OF_EVENTS.join(turns, turns.c.id == events.c.turn_id).where(
-    turns.c.context_id == bindparam("context"), turns.c.status == TurnStatus.RUNNING.value
-)
-_OF_PEOPLE = select(*_WHOSE).where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
-# What a program asks has no event: it is the newest message.
-_ASKED_BY_PROGRAM = _OF_PEOPLE.where(messages.c.event_id.is_(None)).order_by(messages.c.position.desc()).limit(1)
-_LAST_OWN = (
-    select(messages.c.position)
-    .where(
-        messages.c.context_id == bindparam("context"),
-        MESSAGE_IS_OF_A_PERSON,
-        messages.c.author_platform == bindparam("platform"),
-        messages.c.author_id == bindparam("author"),
-        messages.c.is_all_own.is_(True),
-        messages.c.position < bindparam("before"),
-    )
-    .order_by(messages.c.position.desc())
-    .limit(1)
-)
-_SINCE = (
-    select(messages.c.position)
-    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
-    .where(messages.c.position > bindparam("after"))
-    .order_by(messages.c.position)
-    .limit(bindparam("size"))
-)
-_ANSWERED_TURN = select(deliveries.c.turn_id).where(
-    deliveries.c.context_id == bindparam("context"), deliveries.c.external_id == bindparam("message")
-)
-_UNTRUSTED_AT = select(contexts.c.untrusted_at).where(contexts.c.id == bindparam("context"))
+_SAID_BY_EVENTS = _SAID.select_from(events.outerjoin(messages, messages.c.event_id == events.c.id))
 _BEFORE_ALL = -1
 
 
@@ -84,7 +49,7 @@ def grant_tool(
         return
     revoke_grants(connection, context_id, author, [tool])
     values = {"context_id": context_id, "tool": tool, "created_at": now, "tool_digest": digest}
-    connection.execute(_INSERT, {**values, "author_platform": author.platform, "author_id": author.id})
+    connection.execute(insert(tool_grants), {**values, "author_platform": author.platform, "author_id": author.id})
 
 
 def revoke_grants(connection: Connection, context_id: int, author: Author, tools: Sequence[str] | None = None) -> None:
@@ -100,14 +65,12 @@ def find_grants(connection: Connection, context_id: int, author: Author | None) 
     """
     if author is None or author.id is None:
         return []
-    rows = connection.execute(_OF_CONTEXT, {"context": context_id}).all()
-    own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
+    theirs = select(tool_grants).where(_is_theirs(context_id, author)).order_by(tool_grants.c.created_at)
+    own = connection.execute(theirs).all()
     decided_at = read_decided_at(connection, person_name(author)) if own else None
     if decided_at is not None:
         own = [row for row in own if row.created_at >= decided_at]
-    return list({row.tool: ToolGrant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[
-        ::-1
-    ]
+    return list({row.tool: ToolGrant(row.tool, row.created_at, row.tool_digest) for row in own}.values())
 
 
 def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None, author: Author | None) -> bool:
@@ -121,27 +84,37 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
     """
     if not is_named(author) or author is None:
         return False
-    in_context = {"context": context_id}
-    asked = connection.execute(_ASKED_NOW, in_context).all()
-    if turn_id is not None:
-        asked = connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all()
-    if not asked:
-        asked = connection.execute(_ASKED_BY_PROGRAM, in_context).all()
+    asked = _read_asked(connection, context_id, turn_id)
     if not _are_own(asked, author) or not _answer_own(connection, context_id, asked, author):
         return False
-    said_by = {**in_context, "platform": author.platform, "author": author.id}
-    first = min(row.position for row in asked)
-    before = connection.execute(_LAST_OWN, {**said_by, "before": first}).scalar_one_or_none()
+    positions = {row.position for row in asked}
+    said = select(messages.c.position).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
+    is_theirs = (messages.c.author_platform == author.platform) & (messages.c.author_id == author.id)
+    earlier = said.where(is_theirs, messages.c.is_all_own.is_(True), messages.c.position < min(positions))
+    newest = earlier.order_by(messages.c.position.desc()).limit(1)
+    before = connection.execute(newest).scalar_one_or_none()
     after = _BEFORE_ALL if before is None else before
-    since = connection.execute(_SINCE, {**in_context, "after": after, "size": len(asked) + 1}).all()
-    untrusted_at = connection.execute(_UNTRUSTED_AT, in_context).scalar_one_or_none()
-    is_alone = {row.position for row in since} == {row.position for row in asked}
+    since = said.where(messages.c.position > after).order_by(messages.c.position).limit(len(asked) + 1)
+    is_alone = set(connection.execute(since).scalars()) == positions
+    find_untrusted = select(contexts.c.untrusted_at).where(contexts.c.id == context_id)
+    untrusted_at = connection.execute(find_untrusted).scalar_one_or_none()
     return is_alone and (untrusted_at is None or untrusted_at < after)
+
+
+def _read_asked(connection: Connection, context_id: int, turn_id: int | None) -> Sequence[Any]:
+    """Return what a turn is asked, or the one that is worked on; what a program asks is the newest message."""
+    is_it = turns.c.id == turn_id
+    if turn_id is None:
+        is_it = (turns.c.context_id == context_id) & (turns.c.status == TurnStatus.RUNNING.value)
+    of_turn = _SAID_BY_EVENTS.join(turns, turns.c.id == events.c.turn_id).where(is_it)
+    by_program = _SAID.where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON, messages.c.event_id.is_(None))
+    newest = by_program.order_by(messages.c.position.desc()).limit(1)
+    return connection.execute(of_turn).all() or connection.execute(newest).all()
 
 
 def list_askers(connection: Connection, turn_id: int) -> list[Author | None]:
     """Return who sent the messages that a turn answers; None for one that is not known (any more)."""
-    rows = connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all()
+    rows = connection.execute(_SAID_BY_EVENTS.where(events.c.turn_id == turn_id)).all()
     return [None if row.position is None else Author(row.author_platform, row.author_id) for row in rows]
 
 
@@ -158,10 +131,10 @@ def _answer_own(connection: Connection, context_id: int, rows: Sequence[Any], au
     """
     held = [each for row in rows if row.said_by_others for each in decode_references(row.said_by_others)]
     for each in held:
-        sought = {"context": context_id, "message": each.external_id}
-        found = connection.execute(_ANSWERED_TURN, sought).scalars().all() if each.is_of_assistant else []
-        asked = [connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all() for turn_id in found]
-        if not asked or not all(_are_own(each, author) for each in asked):
+        is_it = deliveries.c.context_id == context_id, deliveries.c.external_id == each.external_id
+        answered = connection.execute(select(deliveries.c.turn_id).where(*is_it)).scalars().all()
+        asked = [connection.execute(_SAID_BY_EVENTS.where(events.c.turn_id == turn_id)).all() for turn_id in answered]
+        if not each.is_of_assistant or not asked or not all(_are_own(rows, author) for rows in asked):
             return False
     return True
 
