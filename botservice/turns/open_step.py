@@ -194,15 +194,8 @@ class OpenStep:
         waited = [] if judged is not None else await self._read_waited(step)
         ended = {} if judged is not None else await self._read_ended(step)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
-        runner = CallRunner(
-            self._context,
-            self._claim,
-            self._row_id(step),
-            self.live,
-            can_ask=can_ask,
-            llm=self._options.agent.llm,
-            replied=find_replied(waited),
-        )
+        llm, replied = self._options.agent.llm, find_replied(waited)
+        runner = CallRunner(self._context, self._claim, self._row_id(step), self.live, can_ask, llm, replied)
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))

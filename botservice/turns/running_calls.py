@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -29,40 +29,27 @@ _ANSWER_FILES = "answer_files"
 _MOST_FILES = 10  # of an answer: as many as an album has
 
 
+@dataclass(slots=True)
 class CallRunner:
     """Runs calls that are stored as started, and stores each result as it comes.
 
     Attributes:
+        step_id: The row of their step.
+        live: What shows people what is done.
+        can_ask: Whether there is a person whom tools can ask.
+        llm: The model that tools may ask where they are allowed to.
+        replied: What a person has answered to calls, by their place.
         outcomes: What is known by now, by the call's place in the step.
     """
 
-    def __init__(
-        self,
-        context: AgentContext,
-        claim: Claim,
-        step_row_id: int,
-        live: Live | None,
-        *,
-        can_ask: bool,
-        llm: ChatLLM | None,
-        replied: Mapping[int, ToolQuestions],
-    ) -> None:
-        """Make one.
-
-        Args:
-            can_ask: Whether there is a person whom tools can ask.
-            llm: The model that tools may ask where they are allowed to.
-            replied: What a person has answered to calls, by their place.
-        """
-        self._can_ask = can_ask
-        self._llm = llm
-        self._replied = replied
-        self._tools: Mapping[str, Tool] = {}
-        self._context = context
-        self._claim = claim
-        self._row_id = step_row_id
-        self._live = live
-        self.outcomes: dict[int, ToolOutcome] = {}
+    context: AgentContext
+    claim: Claim
+    step_id: int
+    live: Live | None
+    can_ask: bool
+    llm: ChatLLM | None
+    replied: Mapping[int, ToolQuestions]
+    outcomes: dict[int, ToolOutcome] = field(default_factory=dict)
 
     async def run(
         self,
@@ -82,58 +69,59 @@ class CallRunner:
         Raises:
             ClaimLost: another process works on the context.
         """
-        self._tools = tools
-        self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}
+        self.outcomes = {**find_too_many(tools, calls, self._done()), **ended}
         waiting = [index for index in range(len(calls)) if index not in self.outcomes]
         if is_resumed:
             for index in waiting:
-                tool = self._tools.get(calls[index].name)
+                tool = tools.get(calls[index].name)
                 if tool is None or not tool.idempotent:
                     self.outcomes[index] = ToolOutcome(INTERRUPTED, error_type="Interrupted")
             waiting = [index for index in waiting if index not in self.outcomes]
         if len(waiting) == 1:
-            await self._run_one(waiting[0], calls, is_alone=True)
+            await self._run_one(waiting[0], tools, calls, is_alone=True)
         else:
-            await self._run_together(waiting, calls)
+            await self._run_together(waiting, tools, calls)
         return [self.outcomes[index] for index in range(len(calls))]
 
     def _done(self) -> Iterator[ActionStep]:
         """Yield the earlier steps of this prompt, without those that a program put in."""
-        records = self._context.records
-        for step in self._context.completed_steps:
+        records = self.context.records
+        for step in self.context.completed_steps:
             if records.is_own(step):
                 yield step
 
-    async def _run_together(self, indices: Sequence[int], calls: Sequence[ToolCall]) -> None:
+    async def _run_together(self, indices: Sequence[int], tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for index in indices:
-                    group.create_task(self._run_one(index, calls, is_alone=False))
+                    group.create_task(self._run_one(index, tools, calls, is_alone=False))
         except ExceptionGroup as errors:  # what went wrong is about storing: one error says all of it
             raise errors.exceptions[0] from None
 
-    async def _run_one(self, index: int, calls: Sequence[ToolCall], *, is_alone: bool) -> None:
+    async def _run_one(
+        self, index: int, tools: Mapping[str, Tool], calls: Sequence[ToolCall], *, is_alone: bool
+    ) -> None:
         call = calls[index]
-        tool = self._tools.get(call.name)
+        tool = tools.get(call.name)
         may_repeat = tool is None or tool.idempotent
-        await self._context.storage.note_done(
-            self._claim, "call", f"{self._row_id}.{index}", "run" if may_repeat else "run once"
+        await self.context.storage.note_done(
+            self.claim, "call", f"{self.step_id}.{index}", "run" if may_repeat else "run once"
         )
-        if self._live is not None:
-            self._live.on_call(call)
-        questions = CallQuestions(self._can_ask, self._replied.get(index), self._llm)
-        show = None if self._live is None else partial(self._live.on_progress, call)
+        if self.live is not None:
+            self.live.on_call(call)
+        questions = CallQuestions(self.can_ask, self.replied.get(index), self.llm)
+        show = None if self.live is None else partial(self.live.on_progress, call)
         with showing_progress(show), answering(questions):
-            outcome = _keepable(await execute(self._tools, call, self._context))
-        if self._live is not None:
-            self._live.on_call_end(call, is_error=outcome.is_error)
+            outcome = _keepable(await execute(tools, call, self.context))
+        if self.live is not None:
+            self.live.on_call_end(call, is_error=outcome.is_error)
         self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:
-            await self._context.storage.write(
-                lambda connection: call_queries.write_ended(connection, self._row_id, index, outcome),
-                fence=self._claim,
-                sort_key=(self._context.id,),
+            await self.context.storage.write(
+                lambda connection: call_queries.write_ended(connection, self.step_id, index, outcome),
+                fence=self.claim,
+                sort_key=(self.context.id,),
             )
 
 
