@@ -15,8 +15,8 @@ from botservice.devtools.queries import check_context, list_context_rows, list_t
 from botservice.history.queries import list_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection, Storage
-from botservice.turns.call_queries import find_of_context
-from botservice.turns.waiting_calls import WaitingCall, say_state, work_seconds
+from botservice.turns.call_queries import find_of_turns
+from botservice.turns.waiting_calls import say_state, work_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
         steps: dict[int, list[MemoryItem]] = {}
         for stored in read_steps(connection, context_id, turn_ids=None if turn_id is None else [turn_id]):
             steps.setdefault(stored.turn_id, []).append(stored.item)
-        waiting: dict[int, list[WaitingCall]] = {}
-        for call in find_of_context(connection, context_id):
-            waiting.setdefault(call.turn_id, []).append(call)
+        waiting = find_of_turns(connection, [row.id for row in rows])
         return [
             TurnRecord(
                 row.id,

@@ -42,7 +42,7 @@ async def find_to_ask(
     wanted = [
         index
         for index, call in enumerate(calls)
-        if index not in refused and call.name in allowed and await needs_word(allowed[call.name], call, context)
+        if index not in refused and call.name in allowed and await needs_approval(allowed[call.name], call, context)
     ]
     if not wanted:
         return []
@@ -55,8 +55,8 @@ def gives_untrusted(tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> boo
     return any(call.name not in tools or tools[call.name].reads_untrusted for call in calls)
 
 
-async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
-    """Return whether a call needs a person's word. What cannot be made as the model wants it needs none.
+async def needs_approval(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
+    """Return whether a call needs a person's approval. What cannot be made as the model wants it needs none.
 
     Where the tool's own judgement fails, a person is asked.
     """

@@ -270,12 +270,6 @@ def start_again(connection: Connection, step_id: int, index: int) -> None:
     connection.execute(_UPDATE_STARTED, {"step": step_id, "index": index, "status": _STARTED, "result": None})
 
 
-def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
-    """Take note of the result of a call that was not made."""
-    row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
-    connection.execute(_INSERT_STARTED, {**row, "result": _write_outcome(outcome)})
-
-
 def has_started(connection: Connection, step_id: int) -> bool:
     """Return whether any call of a step was about to run."""
     started = select(tool_calls.c.call_index).where(tool_calls.c.step_id == step_id)

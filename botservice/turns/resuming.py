@@ -157,18 +157,13 @@ def resume_turn(
         return False
     if waiting := [each for each in pending if each.is_waiting]:
         raise waiting_for(turn_id, waiting, made)
-    has_started = call_queries.has_started(connection, step_id)
-    given = {each.call_index: outcome for each in pending if (outcome := _outcome(each)) is not None}
-    for index, outcome in given.items():
-        if has_started:
-            call_queries.write_ended(connection, step_id, index, outcome)
-        else:
-            call_queries.write_given(connection, context_id, step_id, index, outcome)
+    if not call_queries.has_started(connection, step_id):
+        call_queries.write_started(connection, context_id, step_id, range(len(made)))
+    for each in pending:
+        if (outcome := _outcome(each)) is not None:
+            call_queries.write_ended(connection, step_id, each.call_index, outcome)
     for index in find_replied(pending):
         call_queries.start_again(connection, step_id, index)
-    if not has_started:
-        started = [index for index in range(len(made)) if index not in given]
-        call_queries.write_started(connection, context_id, step_id, started)
     reopen_turn(connection, turn_id, now)
     close_pending(connection, turn_id)
     return True
