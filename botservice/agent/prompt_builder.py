@@ -68,15 +68,11 @@ class PromptBuilder:
     agent: "FunctionsBasedAgent"
     bounds: PromptBounds
 
-    @property
-    def model(self) -> str | None:
-        """The name of the model, if it has one."""
-        return self.agent.llm.model or None
-
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now."""
-        agent, counter = self.agent, counter_for(self.model)
-        recall = await self._recall(context, counter)
+        agent, model = self.agent, self.agent.llm.model or None
+        counter = counter_for(model)
+        recall = await self._recall(context, model, counter)
         memory, keys = context.memory, agent.memory_keys
         question = context.chat_history.last_user_message
         shared = _shared_names(recall, question)
@@ -132,7 +128,7 @@ class PromptBuilder:
         if "documents" in pieces.texts:
             prompt.holds_others = True
             prompt.facts["documents"] = [[each.id, each.place, each.score] for each in passages]
-        prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
+        prompt.model, prompt.conversation = model, (context.id, context.context_keys)
         prompt.kept_out = kept
         return prompt
 
@@ -147,21 +143,21 @@ class PromptBuilder:
         found = await agent.knowledge.find(asked, context, k=_MOST_PASSAGES) if asked else []
         return fill(found, agent.knowledge_tokens, counter)
 
-    async def _recall(self, context: AgentContext, counter: TokenCounter) -> Recall:
+    async def _recall(self, context: AgentContext, model: str | None, counter: TokenCounter) -> Recall:
         """Return the window, what was found for the last message of a person, and what is known next to it."""
         agent = self.agent
         return await context.chat_history.recall(
             agent.message_selector,
             search_k=0 if agent.search_tokens == 0 else agent.search_k,
-            model=self.model,
+            model=model,
             room=room_for_found(_UNLIMITED if agent.search_tokens is None else agent.search_tokens, counter),
-            also_read=partial(self._read_known, context=context, now=context.storage.now()),
+            also_read=partial(self._read_known, context=context, model=model or "", now=context.storage.now()),
         )
 
-    def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
+    def _read_known(self, connection: Connection, context: AgentContext, model: str, now: datetime) -> _Known:
         """Return the notes, what may be told of the person who asks, which calls wait, and what is kept out."""
         question = context.chat_history.last_user_message
-        author, model = None if question is None else question.author, self.model or ""
+        author = None if question is None else question.author
         known = find_known(connection, context.id, author, model, now)
         noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.agent.notes_tokens else []
         is_told = known.facts and not is_guest(context.context_keys)
