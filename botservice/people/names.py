@@ -69,7 +69,7 @@ def is_direct_topic(context_keys: Mapping[str, Any]) -> bool:
 
 def chat_name(context_keys: Mapping[str, Any]) -> str:
     """Return a chat's name, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
-    names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
+    names = sorted(context_keys.keys() - _OF_A_THREAD, key=lambda name: (name != _FIRST, name))
     return storable(":".join([transport_of(context_keys), *(key_text(context_keys[name]) for name in names)]))
 
 

@@ -233,10 +233,11 @@ class ContextWork:
             del self.runs[claim.context_id]
             if live is not None:
                 await live.close()
-        if run.begun is None or not self.outbox.may_send(turn.platform):
+        begun = run.begun
+        if begun is None or not self.outbox.may_send(turn.platform):
             return False
-        result = await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
-        return result is SendResult.OVER and run.begun.is_all
+        result = await self.outbox.send(work.context.context_keys, begun, claim, has_begun=True)
+        return result is SendResult.OVER and begun.is_all
 
     async def _is_stopped(self, work: StartedTurn) -> bool:
         """Return whether a person who may has stopped a turn since its question was asked."""

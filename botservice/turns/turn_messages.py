@@ -49,16 +49,15 @@ async def begin_turn(
     """
     now = options.clock()
     is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
-    is_addressed = any(message.is_addressed for _, message in inbound)
     if turn.is_of_hook:
         context.only_tools = context.unlimited_tools = limit_tools(message for _, message in inbound)
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)
-
-    await _save(context, claim, inbound, options, turn, is_told=is_told, also=also)
-    if not is_addressed:
+    opening = await prepare_messages(inbound, now)
+    await _save(context, claim, opening, options, turn, is_told=is_told, also=also)
+    if not opening.is_addressed:
         tell_end(turn, Outcome.LISTENED, now)
-    return is_addressed
+    return opening.is_addressed
 
 
 async def begin_program_turn(
@@ -78,7 +77,7 @@ async def begin_program_turn(
     now = options.clock()
     is_told = is_told or not options.callbacks.is_empty
     row = turn_row(context.id, API, now, status=TurnStatus.RUNNING, keeps_steps=keeps_steps)
-    turn_id = await _save(context, claim, [(None, message)], options, row, is_told=is_told)
+    turn_id = await _save(context, claim, await prepare_messages([(None, message)], now), options, row, is_told=is_told)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
@@ -99,8 +98,10 @@ async def begin_task(
         also: What is stored in the same transaction, before anything else.
         told_first: The platform's messages that go out before the answer; they are stored in the same transaction.
     """
-    row = turn_row(context.id, transport, options.clock(), status=TurnStatus.RUNNING)
-    await _save(context, claim, [(None, message)], options, row, is_told=True, also=also, told_first=told_first)
+    now = options.clock()
+    row = turn_row(context.id, transport, now, status=TurnStatus.RUNNING)
+    opening = await prepare_messages([(None, message)], now)
+    await _save(context, claim, opening, options, row, is_told=True, also=also, told_first=told_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class _TurnStart:
 async def _save(
     context: AgentContext,
     claim: Claim,
-    inbound: Sequence[TurnMessage],
+    opening: "OpeningMessages",
     options: RunOptions,
     turn: Turn | Mapping[str, Any],
     *,
@@ -136,15 +137,13 @@ async def _save(
     told_first: Sequence[Payload] = (),
 ) -> int:
     now = options.clock()
-    opening = await prepare_messages(inbound, now)
     prompt = context.system_prompt_for(options.agent.prompt)
-    context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
+    context.looking_at = opening.looking_at
     keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
     task = task_of(opening.asked) if opening.is_addressed else None
     put_in = context.begin_turn(prompt, task, keeps_steps=keeps_steps)
-    gate = next((each.unasked_by for _, each in inbound if each.unasked_by), None)
-    if gate is not None and context.task is not None:
-        context.task.unasked_by = gate
+    if opening.unasked_by is not None and context.task is not None:
+        context.task.unasked_by = opening.unasked_by
     others = {id(step) for step in put_in}
     steps = [step for step in context.memory.steps if id(step) not in others] if others else context.memory.steps
     changes = context.records.changes(steps)
@@ -237,7 +236,7 @@ def _remember(context: AgentContext, opening: "OpeningMessages", stored: Sequenc
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpeningMessages:
     """The messages at the beginning of a turn.
 
@@ -247,13 +246,17 @@ class OpeningMessages:
         heard: For each of new, which event brought it.
         addressed: The newest of them by which the bot is meant.
         is_private: Nobody else was there.
+        looking_at: What the person has open.
+        unasked_by: The model that decided to answer, where the bot is not meant.
     """
 
     new: Sequence[NewMessage]
     asked: Sequence[NewMessage]
     heard: Sequence[LateMessage | None]
-    addressed: NewMessage | None
-    is_private: bool
+    addressed: NewMessage | None = None
+    is_private: bool = True
+    looking_at: str | None = None
+    unasked_by: str | None = None
 
     @property
     def is_addressed(self) -> bool:
@@ -264,16 +267,17 @@ class OpeningMessages:
 async def prepare_messages(inbound: Sequence[TurnMessage], now: datetime) -> OpeningMessages:
     """Return what messages add to the history."""
     new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
-    addressed: NewMessage | None = None
+    opening = OpeningMessages(new, asked, heard)
     for event, message in inbound:
         new += [await _new_message(earlier, None, now) for earlier in message.before]
         asked.append(await _new_message(message, event, now))
         new.append(asked[-1])
-        addressed = asked[-1] if message.is_addressed else addressed
+        opening.addressed = asked[-1] if message.is_addressed else opening.addressed
+        opening.is_private &= message.is_private
+        opening.looking_at = message.looking_at or opening.looking_at
+        opening.unasked_by = opening.unasked_by or message.unasked_by
         heard += [_heard(event, each) for each in new[len(heard) :]]
-    return OpeningMessages(
-        new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound)
-    )
+    return opening
 
 
 def store_messages(
