@@ -8,6 +8,7 @@ import typer
 
 from botservice.cli.console import JsonLinesOption, load_settings, printable, read_day, with_storage
 from botservice.core.errors import BotServiceError
+from botservice.core.policies import OWNER_ROLE
 
 if TYPE_CHECKING:
     from botservice.people.access import Access
@@ -72,13 +73,13 @@ def revoke(
     """Block a person or a group."""
     gate = _access()
     with_storage(lambda storage: storage.read(lambda connection: gate.check_revocable(connection, who)))
-    is_known = _check_platform(who)
+    is_known, left = _check_platform(who), _without_owner(gate, who)
     with_storage(
         lambda storage: storage.write(
             lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
         )
     )
-    typer.echo(f"{who} no longer has access{_unknown_platform(is_known)}")
+    typer.echo(f"{who} no longer has access{_unknown_platform(is_known)}{left}")
 
 
 @access_cli.command()
@@ -88,10 +89,11 @@ def role(
 ) -> None:
     """Give a person these roles, and take away all others."""
     gate, is_known = _access(), _check_platform(who)
+    left = "" if OWNER_ROLE in roles else _without_owner(gate, who)
     with_storage(
         lambda storage: storage.write(lambda connection: gate.set_roles(connection, who, roles, _BY, storage.now()))
     )
-    typer.echo(f"{who} now has: {', '.join(roles)}{_unknown_platform(is_known)}")
+    typer.echo(f"{who} now has: {', '.join(roles)}{_unknown_platform(is_known)}{left}")
 
 
 def usage(
@@ -168,6 +170,12 @@ def _check_platform(who: str) -> bool:
     if nearest is not None and nearest not in platform:  # a bot's own may be called telegram2
         raise BotServiceError(f"there is no platform {platform}: say {nearest}:{who.partition(':')[2]}")
     return False
+
+
+def _without_owner(gate: "Access", who: str) -> str:
+    """Return what to say if the person is taken out of the owners: who types here stays in charge all the same."""
+    is_last = with_storage(lambda storage: storage.read(lambda connection: gate.is_last_owner(connection, who)))
+    return "\nnobody else is an owner: botservice access approve PLATFORM:ID --owner" if is_last else ""
 
 
 def _unknown_platform(is_known: bool) -> str:  # noqa: FBT001 - it is what the text is about

@@ -5,7 +5,7 @@ from typing import Final
 from botservice.commands.command import Command
 from botservice.core.errors import BotServiceError, SetBySettings
 from botservice.core.formatted_text import FormattedText
-from botservice.core.policies import is_identity
+from botservice.core.policies import OWNER_ROLE, is_identity
 from botservice.core.quoting import shortened
 from botservice.core.references import ReferenceKind
 from botservice.people.access_queries import is_platform_known
@@ -74,10 +74,34 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
         await request.context.storage.read(lambda connection: access.check_revocable(connection, name))
     except BotServiceError:
         return CommandAnswer(request.say("revoke.by_setting", name=name))
-    return CommandAnswer(
-        request.say("revoke.done", name=name),
-        apply=lambda connection: access.revoke(connection, name, by, request.now, kind=kind),
-    )
+    if refusal := await _refuse_last_owner(request, name):
+        return refusal
+
+    def apply(connection: Connection) -> None:
+        _check_last_owner(connection, request, name)
+        access.revoke(connection, name, by, request.now, kind=kind)
+
+    return CommandAnswer(request.say("revoke.done", name=name), apply=apply)
+
+
+async def _refuse_last_owner(request: CommandRequest, name: str) -> CommandAnswer | None:
+    """Return the answer to a person who would leave nobody in charge; None otherwise."""
+    access, author = request.access, request.message.author
+    if access.runs_service(author):
+        return None
+    is_last = await request.context.storage.read(lambda connection: access.is_last_owner(connection, name))
+    return CommandAnswer(request.say("access.last_owner", name=name)) if is_last else None
+
+
+def _check_last_owner(connection: Connection, request: CommandRequest, name: str) -> None:
+    """Check the same where it is done: another owner may be on their way out.
+
+    Raises:
+        BotServiceError: nobody would be left.
+    """
+    access = request.access
+    if not access.runs_service(request.message.author) and access.is_last_owner(connection, name, is_locking=True):
+        raise BotServiceError(f"{name} is the only owner now")
 
 
 async def _is_platform_known(name: str, request: CommandRequest) -> bool:
@@ -113,10 +137,17 @@ async def _set_roles(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("role.by_setting", name=code_span(name), setting=error.setting))
     except BotServiceError:
         return CommandAnswer(request.say("role.how"))
-    return CommandAnswer(
-        request.say("role.done", who=code_span(name), roles=code_span(", ".join(dict.fromkeys(roles)))),
-        apply=lambda connection: access.set_roles(connection, name, roles, by, request.now),
-    )
+    is_demoted = OWNER_ROLE not in roles
+    if is_demoted and (refusal := await _refuse_last_owner(request, name)):
+        return refusal
+
+    def apply(connection: Connection) -> None:
+        if is_demoted:
+            _check_last_owner(connection, request, name)
+        access.set_roles(connection, name, roles, by, request.now)
+
+    done = request.say("role.done", who=code_span(name), roles=code_span(", ".join(dict.fromkeys(roles))))
+    return CommandAnswer(done, apply=apply)
 
 
 def _find_replied_to(request: CommandRequest) -> str:

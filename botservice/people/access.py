@@ -102,6 +102,10 @@ class Access:
         role, _ = self._roles(connection, person_name(person), "")
         return role is AccessRole.OWNER
 
+    def runs_service(self, person: Author | None) -> bool:
+        """Return whether a person is in charge whatever is said: by the terminal, or with ADMIN_TOKEN."""
+        return person is not None and _is_own(person.platform, person.id)
+
     def tool_roles(self, connection: Connection, author: Author | None) -> frozenset[str]:
         """Return the roles by which a person may use tools: on every platform, in every chat; none of a blocked one.
 
@@ -158,6 +162,19 @@ class Access:
             role = AccessRole.OWNER if OWNER_ROLE in roles else AccessRole.MEMBER
             grant(connection, Subject(SubjectKind.PERSON, name), role, by, now)
 
+    def is_last_owner(self, connection: Connection, name: str, *, is_locking: bool = False) -> bool:
+        """Return whether a person is an owner, and nobody else is.
+
+        Args:
+            is_locking: Whether that holds until the end of the transaction.
+        """
+        if self._owners:  # nobody takes that from them
+            return False
+        theirs, owners = {name, *read_names(connection, name)}, list_owners(connection, is_locking=is_locking)
+        others = (each for each in owners if each not in theirs)
+        has_others = any(self._roles(connection, each, "")[0] is AccessRole.OWNER for each in others)
+        return not (has_others or theirs.isdisjoint(owners))
+
     def owners(self, connection: Connection) -> list[list[str]]:
         """Return the owners, each by all of their names."""
         named = sorted({*self._owners, *list_owners(connection)})
@@ -192,6 +209,8 @@ class Access:
     ) -> AccessEntry | None:
         """Admit the newcomer with a code, or a named person or chat; return None if a code is unknown or has expired.
 
+        An owner who is admitted stays one.
+
         Args:
             owe: Has a newcomer told so, in the chat in which they were refused.
         """
@@ -201,6 +220,8 @@ class Access:
         entry = AccessEntry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
         if entry is None:
             return None
+        if entry.subject.kind is SubjectKind.PERSON and entry.subject.name in list_owners(connection):
+            role = AccessRole.OWNER
         grant(connection, entry.subject, role, by, now)
         return AccessEntry(entry.subject, role, source=by, name=entry.name)
 

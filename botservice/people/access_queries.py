@@ -28,6 +28,7 @@ from botservice.storage.tables.people import (
 _OWNERS = select(access_roles.c.subject).where(
     access_roles.c.role == AccessRole.OWNER.value, access_roles.c.kind == SubjectKind.PERSON.value
 )
+_LOCKED_OWNERS = _OWNERS.order_by(access_roles.c.subject).with_for_update()
 _PRIVATE_CHATS = (
     select(contexts.c.id, contexts.c.context_keys, identities.c.platform)
     .join(identities, identities.c.id == contexts.c.only_identity_id)
@@ -181,9 +182,13 @@ def list_entries(connection: Connection, now: datetime) -> list[AccessEntry]:
     return [*decided, *newcomers]
 
 
-def list_owners(connection: Connection) -> Sequence[str]:
-    """Return the persons whom an owner made owners."""
-    return connection.execute(_OWNERS).scalars().all()
+def list_owners(connection: Connection, *, is_locking: bool = False) -> Sequence[str]:
+    """Return the persons whom an owner made owners.
+
+    Args:
+        is_locking: Whether they stay owners until the end of the transaction, unless it takes that from them itself.
+    """
+    return connection.execute(_LOCKED_OWNERS if is_locking else _OWNERS).scalars().all()
 
 
 def find_private_chats(connection: Connection, persons: Iterable[Iterable[str]]) -> list[int]:

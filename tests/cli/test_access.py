@@ -65,6 +65,15 @@ def test_who_is_named_is_let_in_without_a_code(run: Run) -> None:
     assert kinds == {"telegram:7": "person", "telegram:-100": "chat", "other:room": "chat"}
 
 
+def test_the_last_owner_may_be_taken_out_from_the_command_line_which_says_what_that_means(run: Run) -> None:
+    run("access", "approve", "telegram:7", "--owner")
+    run("access", "approve", "telegram:8", "--owner")
+    assert run("access", "role", "telegram:7", "member")[1] == "telegram:7 now has: member\n"
+    assert run("access", "revoke", "telegram:8")[1] == (
+        "telegram:8 no longer has access\nnobody else is an owner: botservice access approve PLATFORM:ID --owner\n"
+    )
+
+
 def test_what_cannot_be_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OWNERS", "telegram:1")
     assert "nobody's code" in run("access", "approve", "ZZZZ-ZZZZ")[2]
