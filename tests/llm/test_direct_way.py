@@ -20,7 +20,7 @@ from botservice.llm.openai.direct import DirectTransport
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:
     tls = tls or tls_context()
-    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds, odd=set()), timeout=None)
+    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds), timeout=None)
 
 
 async def say_hi(_: RawRequest, writer: asyncio.StreamWriter) -> None:

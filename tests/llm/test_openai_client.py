@@ -362,8 +362,7 @@ async def test_a_redirect_is_followed_with_the_prompt_and_the_key_stays_with_its
 
     async with raw_server(greet) as elsewhere, raw_server(moved) as here:
         assert await ask(here.base_url) == "hi"
-    # Asked directly, it is asked once more by the client, which follows.
-    assert [request.headers.get("authorization") for request in here.requests] == [f"Bearer {KEY}"] * 3
+    assert [request.headers.get("authorization") for request in here.requests] == [f"Bearer {KEY}"] * 2
     assert [request.headers.get("authorization") for request in elsewhere.requests] == [None]
     assert len({request.body for request in (*here.requests, *elsewhere.requests)}) == 1
 

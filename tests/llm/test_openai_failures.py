@@ -24,7 +24,7 @@ from standins.raw_http import RawRequest, raw_server, response
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
 from botservice.llm.network import tls_context
-from botservice.llm.openai.clients import Connections, HttpRoute
+from botservice.llm.openai.clients import Connections
 from botservice.llm.openai.errors import translate
 
 HELLO = [{"role": "user", "content": "hello, my secret is 12345"}]
@@ -143,29 +143,9 @@ async def test_a_setting_that_a_model_does_not_take_is_named_with_what_to_do(
 
 
 async def test_idle_connections_are_let_go_before_servers_do(llm: OpenAIChatLLM) -> None:
-    async with (await llm.clients._connections()).lend() as way:
-        pool = way.http._transport._pool
+    pool = (await llm.clients._connections())._http._transport._pool
     assert pool._keepalive_expiry <= 3, "uvicorn and Node close theirs after 5 s, maybe while a call is on its way"
     assert pool._max_connections >= 4096, "MAX_TURNS may be that many"
-
-
-async def test_a_call_does_not_wait_until_idle_connections_are_closed_and_none_is_left(llm: OpenAIChatLLM) -> None:
-    may_close, closed = asyncio.Event(), []
-
-    class Slow(httpx2.AsyncBaseTransport):
-        async def aclose(self) -> None:
-            await may_close.wait()
-            closed.append(self)
-
-    connections = await llm.clients._connections()
-    idle = [HttpRoute(httpx2.AsyncClient(transport=Slow()), None) for _ in range(3)]
-    connections._idle.extend((float("-inf"), way) for way in idle)
-    async with connections.lend() as way:
-        assert way not in idle
-        assert closed == []
-    may_close.set()
-    await llm.close()
-    assert len(closed) == 3
 
 
 async def test_a_page_of_a_broken_proxy_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
@@ -181,9 +161,7 @@ async def test_nonsense_is_logged_and_no_answer(
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
 
     llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
-        lambda: HttpRoute(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), None),
-        api_key="x",
-        base_url=llm.base_url,
+        httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), api_key="x", base_url=llm.base_url
     )
     with pytest.raises(LLMError, match="could not be read"):
         await llm.chat(HELLO)

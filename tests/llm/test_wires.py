@@ -9,7 +9,7 @@ import pytest
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi, Reply, ToolUse
 
 from botservice import LLMError, LLMFailure, OpenAIChatLLM
-from botservice.llm.openai.clients import Connections, HttpRoute
+from botservice.llm.openai.clients import Connections
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADD: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -200,9 +200,7 @@ async def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             request.url = httpx2.URL(f"{api.url}{request.url.path}")
             return await super().handle_async_request(request)
 
-    connections = Connections(
-        lambda: HttpRoute(httpx2.AsyncClient(transport=Redirected()), None), api_key="sk-test", base_url=llm.base_url
-    )
+    connections = Connections(httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url)
     llm._clients._of_loop[asyncio.get_running_loop()] = connections
     await connections.open()
     return llm

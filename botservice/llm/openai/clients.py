@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 import importlib
 import json
-import time
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import proxy_bypass
 
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
 
-    from botservice.llm.openai.direct import DirectTransport
-
 _LOADED_LATE = ("openai", "botservice.llm.openai.direct")
 _CONNECT_SECONDS = 10.0
 _REFUSAL_SECONDS = 10.0  # for what a server says next to the status by which it refuses
@@ -36,94 +32,60 @@ _IDLE_SECONDS = 3.0
 _MOST_BYTES = 128 * 1024 * 1024
 
 
-class HttpRoute(NamedTuple):
-    """A way to a model's server: the HTTP client, and what it sends by where nothing stands between."""
-
-    http: "httpx2.AsyncClient"
-    direct: "DirectTransport | None"
-
-
 class Connections:
     """The connections that one event loop asks by: closed by `close`, and at the latest with the event loop.
 
     Attributes:
         client: The openai client, for what is asked seldom.
-        headers: What goes with each request.
     """
 
-    def __init__(self, make_way: Callable[[], HttpRoute], *, api_key: str, base_url: str) -> None:
+    def __init__(self, http: "httpx2.AsyncClient", *, api_key: str, base_url: str) -> None:
         import openai
 
         # Once: the service knows how long people wait.
         base, _, query = base_url.partition("?")
         self.client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base,
-            default_query=dict(parse_qsl(query)),
-            max_retries=0,
-            http_client=make_way().http,
+            api_key=api_key, base_url=base, default_query=dict(parse_qsl(query)), max_retries=0, http_client=http
         )
         # Nobody answers otherwise for what these say of the machine. Each name once, however it is written.
-        self.headers = {
+        self._headers = {
             name.lower(): value
             for name, value in {**self.client.auth_headers, **self.client.default_headers}.items()
             if isinstance(value, str) and not name.lower().startswith("x-stainless-")
         }
-        self._like: dict[str, httpx2.Request] = {}  # without content, for each address
-        self._make_way = make_way
-        self._idle: deque[tuple[float, HttpRoute]] = deque()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._http = http
+        self._calls = 0
         self._is_closed = False
         self._life = self._live()
 
     @contextlib.asynccontextmanager
-    async def lend(self) -> AsyncIterator[HttpRoute]:
-        """Yield the way that was given back last, for one call; it has one connection.
-
-        A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them
-        that took a quarter of a turn.
-        """
-        late = []
-        while self._idle and self._idle[0][0] < time.monotonic() - _IDLE_SECONDS:
-            late.append(self._idle.popleft()[1].http)
-        if late:  # a hundred of them after a burst: the call does not wait for that
-            closing = asyncio.create_task(_close_all(late))
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-        way = self._idle.pop()[1] if self._idle else self._make_way()
+    async def post(self, address: str, content: bytes) -> "AsyncIterator[httpx2.Response]":
+        """Send a request, and yield the answer before it is read."""
+        self._calls += 1
         try:
-            yield way
+            async with contextlib.aclosing(
+                await self._http.send(self._request(address, content), stream=True)
+            ) as answer:
+                yield answer
         finally:
-            if self._is_closed:
-                await way.http.aclose()
-            else:
-                self._idle.append((time.monotonic(), way))
-
-    def request(self, http: "httpx2.AsyncClient", address: str, content: bytes) -> "httpx2.Request":
-        """Return a request as an HTTP client builds it, in a tenth of the time."""
-        import httpx2
-
-        like = self._like.get(address)
-        if like is None:
-            fresh = self._make_way().http  # without cookies: those of a client go with each request
-            like = self._like[address] = fresh.build_request("POST", address, headers=self.headers)
-        headers = like.headers.copy()
-        headers["Content-Length"] = str(len(content))
-        given: dict[str, Any] = {"headers": headers, "extensions": like.extensions}
-        make = partial(httpx2.Request, "POST", like.url, stream=httpx2.ByteStream(content), **given)
-        try:
-            return make(cookies=http.cookies)
-        except UnicodeEncodeError:  # of a server that sets what no header can hold
-            http.cookies.clear()
-            return make()
+            self._calls -= 1
+            await self._close_if_unused()
 
     async def open(self) -> None:
         """Have the running event loop close the connections when it ends, or when nobody has them any more."""
         await anext(self._life)
 
     async def close(self) -> None:
-        """Close the connections; one that is in use is closed when its call has ended."""
+        """Close the connections, once the calls that are under way have ended."""
         await self._life.aclose()
+
+    def _request(self, address: str, content: bytes) -> "httpx2.Request":
+        build = partial(self._http.build_request, "POST", address, headers=self._headers, content=content)
+        try:
+            return build()
+        except UnicodeEncodeError:  # a server has set a cookie that no header can hold
+            self._http.cookies.clear()
+            return build()
 
     async def _live(self) -> AsyncGenerator[None]:
         # An event loop that ends closes the generators that were begun on it, and nothing else.
@@ -131,14 +93,11 @@ class Connections:
             yield
         finally:
             self._is_closed = True
+            await self._close_if_unused()
+
+    async def _close_if_unused(self) -> None:
+        if self._is_closed and not self._calls:
             await self.client.close()
-            idle = [self._idle.pop()[1].http for _ in range(len(self._idle))]
-            await asyncio.gather(_close_all(idle), *self._closing)
-
-
-async def _close_all(clients: "list[httpx2.AsyncClient]") -> None:
-    for http in clients:
-        await http.aclose()
 
 
 class OpenAIClients:
@@ -165,7 +124,6 @@ class OpenAIClients:
         self.base_url = base_url or OPENAI_API_URL
         self._api_key = api_key or "none"
         self._of_loop: dict[asyncio.AbstractEventLoop, Connections] = {}
-        self._odd: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._of_loop)
@@ -188,22 +146,12 @@ class OpenAIClients:
             httpx2.RequestError: the server could not be asked.
             openai.APIStatusError: it refused.
         """
-        import httpx2
-
         connections = await self._connections()
-        content = _JSON.encode(body).encode()
-        async with connections.lend() as way:
-            request = connections.request(way.http, self.address(path), content)
-            response = await _send(way, request)
-            try:
-                async with contextlib.aclosing(response):
-                    if not response.is_success:
-                        refusal = await _read_refusal(response)
-                        raise connections.client._make_status_error_from_response(refusal)  # noqa: SLF001 - as for its own
-                    yield response
-            except httpx2.RequestError as error:
-                error.request = response.request
-                raise
+        async with connections.post(self.address(path), _JSON.encode(body).encode()) as response:
+            if not response.is_success:
+                refusal = await _read_refusal(response)
+                raise connections.client._make_status_error_from_response(refusal)  # noqa: SLF001 - as for its own
+            yield response
 
     async def close(self) -> None:
         """Close the connections of the running event loop; those of other loops ended with them."""
@@ -219,8 +167,8 @@ class OpenAIClients:
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            make_way = partial(_make_way, self.base_url, self._odd)
-            known = self._of_loop[loop] = Connections(make_way, api_key=self._api_key, base_url=self.base_url)
+            http = _make_http_client(self.base_url)
+            known = self._of_loop[loop] = Connections(http, api_key=self._api_key, base_url=self.base_url)
             await known.open()
         return known
 
@@ -241,8 +189,8 @@ def _without_body(response: "httpx2.Response") -> list[tuple[str, str]]:
     return [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
 
 
-def _make_way(base_url: str, odd: set[str]) -> HttpRoute:
-    """Return a way whose client waits as long as it takes; how many connections there are at once, MAX_TURNS bounds.
+def _make_http_client(base_url: str) -> "httpx2.AsyncClient":
+    """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds.
 
     Raises:
         SettingsError: the environment names a proxy that nothing can be asked by.
@@ -252,58 +200,31 @@ def _make_way(base_url: str, odd: set[str]) -> HttpRoute:
 
     from botservice.llm.openai.direct import direct_way
 
-    limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
-    timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
-    mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS, odd=odd)
     make = partial(
         openai.DefaultAsyncHttpxClient,
-        timeout=timeout,
-        limits=limits,
+        timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
+        limits=replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS),
         verify=tls_context(),
-        mounts=mounts,
+        mounts=direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS),
         event_hooks={"response": [_bound]},
     )
     try:
-        http = make()
+        return make()
     except (ImportError, ValueError, httpx2.InvalidURL) as error:  # it makes a way to each proxy of the environment
         where = urlsplit(base_url)
         if not (proxy_bypass(where.hostname or "") or proxy_bypass(where.netloc)):
             named = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that models cannot be asked by"
             raise SettingsError(f"{named}: unset it, or name one of kind http:// or https://") from error
-        http = make(trust_env=False)
-    return HttpRoute(http, next(iter(mounts.values()), None))
+        return make(trust_env=False)
 
 
-async def _send(way: HttpRoute, request: "httpx2.Request") -> "httpx2.Response":
-    """Return an answer before it is read. Where a server is asked directly, its HTTP client has nothing to add."""
-    import httpx2
-
-    http, direct = way
-    if direct is None or request.url.userinfo:
-        return await http.send(request, stream=True)
-    try:
-        response = await direct.handle_async_request(request)
-    except httpx2.RequestError as error:
-        error.request = request
-        raise
-    response.request = request
-    if "set-cookie" in response.headers:
-        http.cookies.extract_cookies(response)
-    if response.has_redirect_location:
-        await response.aclose()
-        return await http.send(request, stream=True)  # it knows where to go
-    await _bound(response, is_packed="content-encoding" in response.headers)
-    return response
-
-
-async def _bound(response: "httpx2.Response", *, is_packed: bool = True) -> None:
+async def _bound(response: "httpx2.Response") -> None:
     """Have the reading of an answer fail where it is longer than any answer of a model, unpacked."""
     read = response.aiter_bytes
-    stream: Any = response.stream
 
     async def bounded(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
         size = 0
-        async for piece in read(chunk_size) if is_packed else stream:
+        async for piece in read(chunk_size):
             size += len(piece)
             if size > _MOST_BYTES:
                 raise LLMError(f"the model's server says more than {_MOST_BYTES:,} bytes", is_transient=False)

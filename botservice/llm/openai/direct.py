@@ -23,20 +23,15 @@ _CLOSED: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _OWN_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
-def direct_way(
-    base_url: str, tls: ssl.SSLContext, *, idle_seconds: float, odd: set[str]
-) -> "Mapping[str, DirectTransport]":
+def direct_way(base_url: str, tls: ssl.SSLContext, *, idle_seconds: float) -> "Mapping[str, DirectTransport]":
     """Return the mounts of an HTTP client that asks one server directly: none if the environment names a proxy.
 
     What is elsewhere, such as where the server redirects to, is asked as the client does by itself.
-
-    Args:
-        odd: The hosts of servers that aiohttp does not understand, for all clients of one server.
     """
     url = httpx2.URL(base_url)
     if url.scheme not in ("http", "https") or not url.host or _PROXIED.intersection(getproxies()):
         return {}
-    return {f"{url.scheme}://{url.netloc.decode()}": DirectTransport(tls, idle_seconds=idle_seconds, odd=odd)}
+    return {f"{url.scheme}://{url.netloc.decode()}": DirectTransport(tls, idle_seconds=idle_seconds)}
 
 
 class DirectTransport(httpx2.AsyncBaseTransport):
@@ -45,14 +40,13 @@ class DirectTransport(httpx2.AsyncBaseTransport):
     Args:
         tls: What https connections are checked with.
         idle_seconds: How long a connection is kept for the next request.
-        odd: The hosts that aiohttp does not understand, and httpx may: they are asked by httpx once more, and from
-            then on.
     """
 
-    def __init__(self, tls: ssl.SSLContext, *, idle_seconds: float, odd: set[str]) -> None:
+    def __init__(self, tls: ssl.SSLContext, *, idle_seconds: float) -> None:
         self._tls = tls
         self._idle_seconds = idle_seconds
-        self._odd = odd
+        # Hosts that aiohttp does not understand, and httpx may: they are asked by httpx once more, and from then on.
+        self._odd: set[str] = set()
         self._session: aiohttp.ClientSession | None = None
         self._by_httpx: httpx2.AsyncHTTPTransport | None = None
         self._has_connection = False  # which may be used again
@@ -88,13 +82,14 @@ class DirectTransport(httpx2.AsyncBaseTransport):
 
         llama.cpp closes a connection after each stream, and says that it keeps it: half of all requests would fail.
         """
-        is_kept, self._has_connection = self._has_connection, False
+        is_kept = self._has_connection
         try:
             with _as_of_httpx():
                 answer = await self._ask(request)
         except httpx2.TransportError as error:
             if not is_kept or not isinstance(error.__cause__, _CLOSED):
                 raise
+            self._has_connection = False
             with _as_of_httpx():
                 answer = await self._ask(request)
         self._has_connection = True
