@@ -30,6 +30,10 @@ class TurnStatus(StrEnum):
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 
 
+UNFINISHED: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
+"""The statuses of a turn that is still to be answered."""
+
+
 class Outcome(StrEnum):
     """How a turn ended."""
 
@@ -38,6 +42,10 @@ class Outcome(StrEnum):
     REFUSED = "refused"  # the person who asked has no access, or a budget does not reach
     STOPPED = "stopped"  # interrupted; what was said until then is kept
     FAILED = "failed"  # the person was told so, where there is one
+
+
+UNANSWERED: Final = (Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
+"""The outcomes of a turn that got no whole answer."""
 
 
 class DeliveryStatus(StrEnum):

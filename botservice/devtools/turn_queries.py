@@ -30,7 +30,7 @@ from sqlalchemy import (
 from botservice.conversation.field_codec import dumps
 from botservice.conversation.queries import VERDICTS
 from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
-from botservice.core.states import Outcome, TurnStatus
+from botservice.core.states import UNANSWERED, UNFINISHED, Outcome
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.platforms import feedback
@@ -40,8 +40,6 @@ from botservice.turns.queries import IS_COMMAND
 LOOKED_AT: Final = 2_000
 """How many turns a page looks at, at most."""
 
-_UNANSWERED: Final = (Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
-_OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
 _FAILED_CALL: Final = '"is_error":true'
 """Stands in the record of a step whose tool failed; in what a tool says, its quotes are escaped."""
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
@@ -216,7 +214,7 @@ def _candidates(sought: TurnFilter, after: PageCursor | None) -> Select[Any]:
         query = query.where(VERDICT_IS_BAD, *_ids_before(feedback.c.turn_id, after)).distinct()
         return query.order_by(feedback.c.turn_id.desc())
     query = select(turns.c.id, turns.c.id.label("value")).where(*_ids_before(turns.c.id, after))
-    if sought.state.value in {each.value for each in _UNANSWERED}:
+    if sought.state.value in UNANSWERED:
         query = query.where(TURN_IS_UNANSWERED, turns.c.outcome == literal_column(f"'{sought.state.value}'"))
         return query.order_by(turns.c.outcome.desc(), turns.c.id.desc())
     return query.order_by(turns.c.id.desc())
@@ -237,7 +235,7 @@ def _before(
 _IN_STATE: Final[Mapping[State, Sequence[ColumnElement[bool]]]] = {
     State.ALL: (),
     State.COMMANDS: (IS_COMMAND,),
-    State.OPEN: (turns.c.status.in_(_OPEN),),
+    State.OPEN: (turns.c.status.in_(UNFINISHED),),
     State.ASKED: (IS_ASKED, not_(IS_COMMAND)),
     State.ANSWERED: (turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)),
 }

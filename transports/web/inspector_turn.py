@@ -15,7 +15,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
-from botservice.core.states import Outcome, TurnStatus
+from botservice.core.states import UNFINISHED, Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
@@ -43,8 +43,6 @@ from transports.web.inspector_turn_lines import (
 )
 from transports.web.pages import HEADERS
 from transports.web.requests import path_number
-
-_OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 
 _UNASKED: Final = {
     GateDecision.YES: "the gate said yes",
@@ -86,7 +84,7 @@ class TurnPage:
         scale = Scale(root, _WIDTH)
         tasks = [step.task for step in turn.steps if isinstance(step, TaskStep)]
         blocks = show_steps(turn.steps, [_took(step, waiting) for step in turn.steps])
-        is_open = turn.status in _OPEN
+        is_open = turn.status in UNFINISHED
         response = self._desk.pages.show(
             "inspect_turn.html",
             context_id=context_id,

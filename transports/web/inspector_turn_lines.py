@@ -106,8 +106,8 @@ def _speakers(connection: Connection, context_id: int) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-_OPEN: Final = {TurnStatus.QUEUED: "Queued", TurnStatus.RUNNING: "Running", TurnStatus.WAITING: "Waiting"}
-_ENDED: Final = {
+_STATUSES: Final = {TurnStatus.QUEUED: "Queued", TurnStatus.RUNNING: "Running", TurnStatus.WAITING: "Waiting"}
+_OUTCOMES: Final = {
     Outcome.ANSWERED: "Answered",
     Outcome.LISTENED: "Listened",
     Outcome.REFUSED: "Refused",
@@ -144,11 +144,11 @@ def state_of(turn: Any, waiting: Iterable[WaitingCall] = ()) -> TurnState:
         waiting: The calls that it waits with.
     """
     if turn.outcome is None:
-        words = _OPEN.get(TurnStatus(turn.status), "Running")
+        words = _STATUSES.get(TurnStatus(turn.status), "Running")
         open_calls = [each for each in waiting if each.is_waiting]
         return TurnState(say_waiting(open_calls[0].kind) if open_calls else words, "open")
     outcome = Outcome(turn.outcome)
-    words = _ENDED[outcome]
+    words = _OUTCOMES[outcome]
     return TurnState(f"{words}, set aside" if turn.status == TurnStatus.SET_ASIDE else words, outcome.value)
 
 

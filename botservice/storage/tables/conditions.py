@@ -13,7 +13,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 
 from botservice.core.messages import Role
-from botservice.core.states import DeliveryKind, DeliveryStatus, EventKind, Outcome, ReminderStatus, TurnStatus
+from botservice.core.states import UNANSWERED, DeliveryKind, DeliveryStatus, EventKind, ReminderStatus, TurnStatus
 
 
 def is_one_of(column: str, *values: StrEnum) -> TextClause:
@@ -32,7 +32,7 @@ TURN_IS_QUEUED: Final = is_one_of("turns.status", TurnStatus.QUEUED)
 TURN_IS_RUNNING: Final = is_one_of("turns.status", TurnStatus.RUNNING)
 TURN_IS_SUSPENDED: Final = is_one_of("turns.status", TurnStatus.WAITING)
 TURN_IS_DONE: Final = is_one_of("turns.status", TurnStatus.DONE)
-TURN_IS_UNANSWERED: Final = is_one_of("turns.outcome", Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
+TURN_IS_UNANSWERED: Final = is_one_of("turns.outcome", *UNANSWERED)
 TURN_IS_NUMBERED: Final = text("turns.last_step_number IS NOT NULL")
 TURN_IS_SET_ASIDE: Final = is_one_of("turns.status", TurnStatus.SET_ASIDE)
 TURN_IS_WHOLE: Final = text("turns.compacted_at IS NULL")
