@@ -21,7 +21,7 @@ from typing import Any
 
 from botservice import AgentContext, AgentService, ChatResponse, FunctionsBasedAgent, Storage, TokenUsage
 from botservice.telemetry.exporting import tracing
-from botservice.telemetry.measuring import sending_to
+from botservice.telemetry.instrumentation import sending_to
 from botservice.telemetry.metrics import Metrics
 
 TURNS = 200

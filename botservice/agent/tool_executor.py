@@ -21,8 +21,8 @@ from botservice.conversation.field_values import StepError
 from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Attachment, Button, ToolCall, storable
 from botservice.core.threads import run_in_thread
+from botservice.telemetry.instrumentation import ToolRun, measured
 from botservice.telemetry.logs import redact
-from botservice.telemetry.measuring import ToolRun, measured
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.core.states import EventKind, Outcome
 from botservice.storage.database import Connection, Storage
-from botservice.telemetry.measuring import TurnEnd, Work, sending_to
+from botservice.telemetry.instrumentation import TurnEnd, Work, sending_to
 from botservice.texts import in_language
 from botservice.turns.program_messages import find_or_make, prepare_message, write_message
 from botservice.turns.stored_turns import find_newest_messages

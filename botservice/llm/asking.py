@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.telemetry.measuring import MeasuredModelCall, is_measuring, measured
+from botservice.telemetry.instrumentation import MeasuredModelCall, is_measuring, measured
 
 MOST_SEARCHES: Final = 5
 """How often the server may search the web for one answer of a model: so many are asked for, and paid at most."""

@@ -35,8 +35,8 @@ from botservice.service import AgentService
 from botservice.storage.database import Storage
 from botservice.storage.url import DatabaseUrl
 from botservice.telemetry.exporting import tracing
+from botservice.telemetry.instrumentation import sending_to
 from botservice.telemetry.logs import logs_json
-from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.transport_plugins import build_transports, load_plugins
 from botservice.turns.transport import Transport

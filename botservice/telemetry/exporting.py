@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from botservice.core.errors import SettingsError
+from botservice.telemetry.instrumentation import sending_to
 from botservice.telemetry.logs import telling
-from botservice.telemetry.measuring import sending_to
 
 logger = logging.getLogger(__name__)
 

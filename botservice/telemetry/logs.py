@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from urllib.parse import quote
 
 from botservice.core.errors import StorageUnavailable, UnsuitableDatabase
-from botservice.telemetry.measuring import turn_now
+from botservice.telemetry.instrumentation import turn_now
 
 BACK = "storage.back"
 """What is logged once a database that was away answers again."""

@@ -29,8 +29,16 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from botservice.telemetry.instrumentation import (
+    MeasuredModelCall,
+    Sending,
+    ToolRun,
+    TurnEnd,
+    TurnIdentity,
+    Work,
+    turn_now,
+)
 from botservice.telemetry.logs import redact
-from botservice.telemetry.measuring import MeasuredModelCall, Sending, ToolRun, TurnEnd, TurnIdentity, Work, turn_now
 
 _NANOSECONDS: Final = 1_000_000_000
 _FAILED: Final = "failed"

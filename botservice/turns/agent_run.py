@@ -18,7 +18,7 @@ from botservice.core.errors import RunFinished, RunInterrupted, TurnGrew, TurnIn
 from botservice.core.messages import Message, TokenUsage, ToolCall
 from botservice.core.states import Outcome
 from botservice.storage.claims import Claim
-from botservice.telemetry.measuring import in_turn
+from botservice.telemetry.instrumentation import in_turn
 from botservice.turns.agent_loop import is_model_failure, is_used_up
 from botservice.turns.model_calls import Interruption, WorkCut
 from botservice.turns.run_options import RunOptions

@@ -25,7 +25,7 @@ from botservice.people.budgets import used_up_text
 from botservice.privacy.cleaning import clean_chat
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.telemetry.measuring import in_turn
+from botservice.telemetry.instrumentation import in_turn
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.commands import Commands
 from botservice.turns.control_effects import ControlEffects

@@ -24,7 +24,7 @@ from botservice.privacy.export_queries import release_export
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
+from botservice.telemetry.instrumentation import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.buttons import read_buttons
 from botservice.turns.delivery_queries import (
     begin_delivery,

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from botservice.core.states import DeliveryKind, EventKind, Outcome, TurnStatus
 from botservice.people.names import HOOKS
-from botservice.telemetry.measuring import TurnEnd, TurnIdentity, take_end
+from botservice.telemetry.instrumentation import TurnEnd, TurnIdentity, take_end
 
 T = TypeVar("T")
 

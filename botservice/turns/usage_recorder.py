@@ -20,7 +20,7 @@ from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import delete_reservation, record_call, record_calls
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection
-from botservice.telemetry.measuring import take_paid
+from botservice.telemetry.instrumentation import take_paid
 from botservice.turns.model_calls import Figures, ModelAttempts, add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech

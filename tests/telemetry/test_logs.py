@@ -9,8 +9,8 @@ import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 from botservice.core.errors import StorageUnavailable, UnsuitablePooler
+from botservice.telemetry.instrumentation import TurnIdentity, in_turn
 from botservice.telemetry.logs import BACK, configure_logging, redact, register_secret
-from botservice.telemetry.measuring import TurnIdentity, in_turn
 
 SECRET = 'swordfish "ünder" water/42'
 

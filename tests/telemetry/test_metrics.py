@@ -34,7 +34,7 @@ from botservice.factories import build_service
 from botservice.people.budgets import Budgets
 from botservice.server.serving import metrics_of
 from botservice.server.web_app import build_web_app
-from botservice.telemetry.measuring import sending_to
+from botservice.telemetry.instrumentation import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.transport_plugins import build_transports
 
