@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from botservice.commands.access import ACCESS, APPROVE, REVOKE, ROLE, ROLES
 from botservice.commands.answer import ANSWER_COMMAND, CANCEL_COMMAND
 from botservice.commands.approvals import ALLOW_COMMAND, DENY_COMMAND, TOOLS
-from botservice.commands.basics import NEW, RETRY, START, STOP, help_command
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.documents import LEARN, PASSAGE
 from botservice.commands.forget_and_export import EXPORT, FORGET
 from botservice.commands.links import LINK, UNLINK
 from botservice.commands.memory import MEMORY
+from botservice.commands.new_stop_and_retry import NEW, RETRY, STOP
 from botservice.commands.pause_and_listen import LISTEN, PAUSE_COMMAND, RESUME
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.schedules import REMINDERS, SCHEDULE, SCHEDULES
+from botservice.commands.start_and_help import START, help_command
 from botservice.commands.usage import USAGE
 from botservice.commands.why import WHY
 

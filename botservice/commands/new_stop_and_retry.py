@@ -1,22 +1,16 @@
-"""/start, /help, /stop, /new and /retry: beginning, ending and repeating what is said."""
+"""/new, /stop and /retry: beginning afresh, stopping, and asking the last question again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.core.messages import InboundMessage, Message
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import begin_afresh
-from botservice.texts.formatted import below, command, line
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.earlier_turns import find_last_exchange
-
-
-async def _start(request: CommandRequest) -> CommandAnswer:
-    return CommandAnswer(request.say("start.hello"))
 
 
 async def _stop(request: CommandRequest) -> CommandAnswer:
@@ -24,19 +18,7 @@ async def _stop(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(request.say("stop.nothing"))
 
 
-START: Final = Command("start", _start)
 STOP: Final = Command("stop", _stop)
-
-
-def help_command(catalogue: Callable[[], Catalogue]) -> Command:
-    """Return the command that lists those of a catalogue that fit an agent and a platform."""
-
-    async def answer(request: CommandRequest) -> CommandAnswer:
-        language, commands = request.message.language, catalogue().offered(request.tools, request.capabilities)
-        lines = [line(command(f"/{each.name}"), f" – {each.description(language)}") for each in commands]  # noqa: RUF001 - a dash
-        return CommandAnswer(below(request.say("help.how"), below(*lines, is_close=True)))
-
-    return Command("help", answer)
 
 
 async def _begin(request: CommandRequest) -> CommandAnswer:
