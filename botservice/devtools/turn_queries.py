@@ -235,7 +235,7 @@ def _before(
 _IN_STATE: Final[Mapping[State, Sequence[ColumnElement[bool]]]] = {
     State.ALL: (),
     State.COMMANDS: (IS_COMMAND,),
-    State.OPEN: (turns.c.status.in_(UNFINISHED),),
+    State.OPEN: (turns.c.status.in_([each.value for each in UNFINISHED]),),
     State.ASKED: (IS_ASKED, not_(IS_COMMAND)),
     State.ANSWERED: (turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)),
 }

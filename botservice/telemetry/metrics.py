@@ -49,15 +49,11 @@ class Metrics:
             "Turns that have ended, by outcome; listened means stored without an answer.",
             ["transport", "outcome"],
         )
-        for transport, outcome in turns:
-            self._turns.labels(transport, outcome)
         self._tokens = counter(
             "botservice_model_tokens",
             "Tokens by kind: input, of which cached is a part, and output, of which reasoning is a part.",
             ["model", "kind"],
         )
-        for model, kind in itertools.product(models, _TOKENS):
-            self._tokens.labels(model, kind)
         self._cost = counter("botservice_model_cost", "Cost of model calls, in CURRENCY.", ["model"])
         self._turn_seconds = histogram(
             "botservice_turn_duration_seconds",
@@ -82,6 +78,7 @@ class Metrics:
             ["transport", "error_type"],
             buckets=_SENDING_SECONDS,
         )
+        self._begin_at_zero(turns, models)
 
     def set_waiting(self, waiting: Mapping[str, float]) -> None:
         """Set how much of each kind waits now; other kinds are dropped."""
@@ -122,6 +119,12 @@ class Metrics:
     def take_paid(self, model: str, cost: int) -> None:
         """Count what a call cost."""
         self._cost.labels(model).inc(cost / NANO)
+
+    def _begin_at_zero(self, turns: Iterable[tuple[str, str]], models: Iterable[str]) -> None:
+        for transport, outcome in turns:
+            self._turns.labels(transport, outcome)
+        for model, kind in itertools.product(models, _TOKENS):
+            self._tokens.labels(model, kind)
 
     def _take_call(self, call: MeasuredModelCall, seconds: float, error: str) -> None:
         model = call.asked_model
