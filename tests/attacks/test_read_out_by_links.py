@@ -12,9 +12,9 @@ from standins.slack_api import BOT_USER, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.config.settings import Settings
-from transports.slack.app import Manners
-from transports.slack.formatting import Pings, before_address, find_address
-from transports.slack.live import SlackTempo, Style, showable
+from transports.slack.context import Manners
+from transports.slack.formatting import before_address, find_address
+from transports.slack.live import showable
 from transports.slack.plugin import build_slack
 from transports.telegram.plugin import build_telegram
 from transports.web.markdown import render_markdown
@@ -92,10 +92,9 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
-    style = Style(SlackTempo(), Pings())
-    assert showable(LEAK, style).text == ""
-    assert showable(f"{LEAK} and after it", style).text == ""
-    assert showable(f"Before it. {LEAK}", style).text.strip() == "Before it."
+    assert showable(LEAK, Manners()).text == ""
+    assert showable(f"{LEAK} and after it", Manners()).text == ""
+    assert showable(f"Before it. {LEAK}", Manners()).text.strip() == "Before it."
 
 
 async def test_slack_keeps_the_answer_back_until_its_stream_is_gone(
@@ -162,7 +161,7 @@ def test_a_browser_loads_nothing_that_a_model_writes(answer: str) -> None:
 def test_one_setting_allows_previews_everywhere(values, shown) -> None:
     settings = Settings.load(None, telegram_bot_token="1:a", slack_bot_token="xoxb-1", **values)
     telegram, slack = build_telegram(settings), build_slack(settings)
-    assert (telegram._client._is_previewing, slack._sender._previews) == shown
+    assert (telegram._client._is_previewing, slack._slack.manners.previews) == shown
 
 
 @pytest.mark.parametrize(

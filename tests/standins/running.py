@@ -16,8 +16,8 @@ from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
-from transports.slack.app import Manners, SlackTransport
-from transports.slack.live import SlackTempo
+from transports.slack.app import SlackTransport
+from transports.slack.context import Manners, SlackTempo
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
 from transports.web.owner_token import PageAccess as WebAccess

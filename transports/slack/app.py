@@ -2,44 +2,34 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.routing import BaseRoute, Route
 
 from botservice.config.setting_choices import SlackListen
-from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError, DeliveryError
 from botservice.core.messages import Author, InboundMessage, Message
 from botservice.storage.database import Storage
-from botservice.turns.call_queries import is_awaiting_approval
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.common.background_tasks import BackgroundTasks
 from transports.common.connected_transport import ConnectedTransport, FailedCall
-from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
 from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
-from transports.slack.button_presses import Presses
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error, translate
-from transports.slack.formatting import Pings
-from transports.slack.home import Home, HomeSection, Suggestions, ToolNames
+from transports.slack.context import Manners, SlackContext
+from transports.slack.home import Suggestions
 from transports.slack.inbound_events import COMMAND_PREFIX
-from transports.slack.installations import InstallationStore
 from transports.slack.installing import Installing, OAuthApp
 from transports.slack.intake import SlackIntake
-from transports.slack.interactions import Interactions
-from transports.slack.live import SlackLiveAnswers, SlackTempo, Style
+from transports.slack.live import SlackLiveAnswers
 from transports.slack.planning import plan_answer
 from transports.slack.reading import SlackReader
-from transports.slack.received_files import SharedDocuments, SlackFiles
-from transports.slack.refusals import SlackRefusals
 from transports.slack.sending import SlackSender
-from transports.slack.sessions import Idle, Statuses, Titles
-from transports.slack.streams import MAX_STREAMS, Ending, Streams
-from transports.slack.workspaces import SlackPeople, Views, Workspaces
+from transports.slack.sessions import Titles
+from transports.slack.streams import MAX_STREAMS, Streams
+from transports.slack.workspaces import Views, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -64,27 +54,6 @@ CAPABILITIES: Final = Capabilities(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Manners:
-    """How the bot behaves.
-
-    Attributes:
-        listening: What it hears in channels besides what is meant for it.
-        previews: Whether Slack may fetch what lies behind links, to show it.
-        reading: What can be read besides text; by default PDFs.
-        home: What stands on people's pages besides usage.
-        tools: Returns the names of the agent's tools, for what people may press to ask.
-    """
-
-    listening: SlackListen = SlackListen.THREADS
-    pings: Pings = field(default_factory=Pings)
-    previews: bool = False
-    tempo: SlackTempo = field(default_factory=SlackTempo)
-    reading: DocumentReaders = field(default_factory=DocumentReaders.of_installation)
-    home: tuple[HomeSection, ...] = ()
-    tools: ToolNames = tuple
-
-
 class SlackTransport(ConnectedTransport):
     """A Slack bot, in one workspace or in many."""
 
@@ -103,7 +72,7 @@ class SlackTransport(ConnectedTransport):
         app_token: str | None = None,
         api_url: str = "https://slack.com/api",
         oauth: OAuthApp | None = None,
-        manners: Manners = Manners(),
+        manners: Manners | None = None,
         pace: Pace | None = None,
     ) -> None:
         """Make a bot; nothing is asked of Slack before `start`.
@@ -113,74 +82,44 @@ class SlackTransport(ConnectedTransport):
             app_token: Turns on Socket Mode.
             oauth: Lets other workspaces install the bot.
         """
-        self._client = SlackClient(api_url)
-        self._installing = None if oauth is None else Installing(oauth, self._client.base_url)
+        client, manners = SlackClient(api_url), manners or Manners()
+        self._installing = None if oauth is None else Installing(oauth, client)
         installations = None if self._installing is None else self._installing.store
-        self._workspaces = Workspaces(self._client, token, installations)
+        self._slack = SlackContext(Workspaces(client, token, installations), manners)
         self._has_token = token is not None
-        self._background = BackgroundTasks()
-        self._pings = manners.pings
         self.withheld_in_groups = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
-        people, views = SlackPeople(self._client), Views(self._client)
-        self._people = people
-        refusals = SlackRefusals(lambda: self._storage)
-        self._home = Home(self._client, self._workspaces, people, manners.home)
-        self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
-        self._intake = self._build_intake(people, views, installations, manners)
-        files = SlackFiles(
-            self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage
-        )
-        self._reader = SlackReader(self._client, self._workspaces, people, files, views, lambda: self._storage)
-        self._show_answers(people, refusals, Style(manners.tempo, manners.pings, manners.previews), pace or Pace())
+        self._suggestions, views = Suggestions(self._slack), Views()
+        self._intake = SlackIntake(self._slack, self._suggestions, views)
+        self._reader = SlackReader(self._slack, views)
+        streams = Streams(MAX_STREAMS)
+        self._sender = SlackSender(self._slack, streams, pace or Pace())
+        self._stage = SlackLiveAnswers(self._slack, streams)
+        self._titles = Titles(self._slack)
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
-        socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
-        self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
-        self.routes = self._build_routes(signing_secret)
-
-    def _show_answers(self, people: SlackPeople, refusals: SlackRefusals, style: Style, pace: Pace) -> None:
-        """Make what sends answers, shows them while they grow, and names their sessions."""
-        client, workspaces = self._client, self._workspaces
-        streams, statuses = Streams(MAX_STREAMS), Statuses(client, people)
-        idle = self._idle = Idle(workspaces, statuses, self._is_waiting)
-        ending = Ending(client, refusals, idle)
-        self._sender = SlackSender(
-            client, workspaces, streams, pace, lambda: self._storage, refusals, ending, previews=style.previews
-        )
-        self._stage = SlackLiveAnswers(client, workspaces, people, streams, style, statuses, idle, refusals)
-        self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
-
-    def _build_intake(
-        self, people: SlackPeople, views: Views, installations: InstallationStore | None, manners: Manners
-    ) -> SlackIntake:
-        interactions = Interactions(self._client, self._workspaces, people)
-        presses = Presses(self._client, self._workspaces, people, interactions, previews=manners.previews)
-        answered = self._home, self._suggestions, views, installations
-        return SlackIntake(self._workspaces, interactions, presses, *answered, manners.listening)
-
-    def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:
-        routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
-        if signing_secret is None:
-            return routes
-        bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
-        events = EventsEndpoint(bolt, signing_secret)
-        return [Route(PATH, events.answer, methods=["POST"]), *routes]
+        socket_bolt = build_bolt(self._intake, api_url=client.base_url, signing_secret=None)
+        self._socket = SocketListener(socket_bolt, client, app_token) if app_token is not None else None
+        self.routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
+        if signing_secret is not None:
+            events = EventsEndpoint(
+                build_bolt(self._intake, api_url=client.base_url, signing_secret=signing_secret), signing_secret
+            )
+            self.routes = [Route(PATH, events.answer, methods=["POST"]), *self.routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in events and installations."""
+        self._slack.storage = storage
         if self._installing is not None:
             self._installing.open(storage)
         await super().start(inbox, storage)
 
     async def close(self) -> None:
         """Let go of every connection."""
-        await self._background.close()
-        await self._titles.close()
-        await self._idle.close()
-        await self._client.close()
+        await self._slack.background.close()
+        await self._slack.workspaces.client.close()
 
     def describe(self) -> str:
         """Return who the bot is and how it is reached."""
-        own = self._workspaces.own
+        own = self._slack.workspaces.own
         who = own.name or own.team_id if own is not None else "a workspace that is not reached yet, tried again"
         names = [who] if self._has_token else []
         names += ["every workspace that installs it"] if self._installing is not None else []
@@ -188,13 +127,6 @@ class SlackTransport(ConnectedTransport):
         ways += [f"by events at {PATH}"] if any(getattr(route, "path", "") == PATH for route in self.routes) else []
         nothing = "nothing reaches it: SLACK_APP_TOKEN or SLACK_SIGNING_SECRET opens a way"
         return f"{' and '.join(names)}, {' and '.join(ways) or nothing}"
-
-    async def _is_waiting(self, context_keys: Mapping[str, str]) -> bool:
-        """Return whether a call of a conversation waits for a decision."""
-        storage, keys = self._storage, ContextKeys.of(context_keys)
-        if storage is None:
-            return False
-        return await storage.read(lambda connection: is_awaiting_approval(connection, keys))
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says, or None if it says nothing to anybody."""
@@ -216,7 +148,7 @@ class SlackTransport(ConnectedTransport):
         if not user_id or team_id != context_keys.get("team_id"):
             return False
         try:
-            return await self._people.is_administrator(await self._workspaces.find(team_id), user_id)
+            return await (await self._slack.workspaces.find(team_id)).has_administrator(user_id)
         except SlackFailure as failure:
             raise as_delivery_error(failure) from failure
         except NotInstalled as error:
@@ -224,7 +156,7 @@ class SlackTransport(ConnectedTransport):
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
-        return plan_answer(answer, events, self._pings)
+        return plan_answer(answer, events, self._slack.manners.pings)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make one message visible and return its timestamp."""
@@ -234,9 +166,8 @@ class SlackTransport(ConnectedTransport):
         if self._stage.may_have_session(context_keys, delivery):
             self._titles.give(context_keys, delivery)
         if "forgets_in" in delivery.payload:
-            self._background.start(
-                self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions"
-            )
+            work = self._clear(context_keys, str(delivery.payload["forgets_in"]))
+            self._slack.background.start(work, name="slack-suggestions")
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -244,7 +175,7 @@ class SlackTransport(ConnectedTransport):
         return self._stage.live(context_keys, events, record)
 
     async def _identify(self) -> None:
-        await self._workspaces.identify()
+        await self._slack.workspaces.identify()
 
     async def _receive(self) -> None:
         if self._socket is not None:

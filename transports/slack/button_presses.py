@@ -16,10 +16,10 @@ from botservice.turns.decisions import order_of as decision_of
 from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.common.background_tasks import BackgroundTasks
 from transports.common.connected_transport import read_when_known
 from transports.slack.answer_blocks import markdown, read_page
-from transports.slack.client import SlackClient, SlackFailure
+from transports.slack.client import SlackFailure
+from transports.slack.context import SlackContext
 from transports.slack.formatting import BUTTON, escape_words, find_address
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,
@@ -33,7 +33,6 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
 from transports.slack.queries import find_askers
-from transports.slack.workspaces import SlackPeople, Workspaces, find_in_time
 
 logger = logging.getLogger(__name__)
 
@@ -57,38 +56,30 @@ class SlackChoice:
     pressed: str
 
 
-class SlackChoices:
-    """Shows choices in the place of the buttons."""
-
-    def __init__(self, client: SlackClient, workspaces: Workspaces, *, previews: bool) -> None:
-        self._client = client
-        self._workspaces = workspaces
-        self._previews = previews
-
-    async def show(self, choice: SlackChoice) -> None:
-        """Show a choice; nothing depends on it."""
-        label = _label_of(choice)
-        if label is None:
-            return  # it is shown already
-        text = str(field(choice.message, "text") or "")
-        if not self._previews and _has_address(choice.message):
-            return  # only chat.postMessage can be told to fetch nothing
-        forms = (
-            {"text": text or label, "blocks": _blocks(choice, text, label)},
-            {"text": f"{text}\n\n{escape_words(label)}"},
-        )
-        try:
-            token = (await self._workspaces.find(choice.team)).token
-            for form in forms:
-                try:
-                    await self._client.call(token, "chat.update", channel=choice.channel, ts=choice.ts, **form)
-                except SlackFailure as failure:
-                    if not failure.is_about_form or form is forms[-1]:
-                        raise
-                else:
-                    return
-        except BotServiceError as error:
-            logger.info("slack.choice_not_shown", extra={"reason": str(error)})
+async def _show(choice: SlackChoice, slack: SlackContext) -> None:
+    """Show a choice in the place of the buttons; nothing depends on it."""
+    label = _label_of(choice)
+    if label is None:
+        return  # it is shown already
+    text = str(field(choice.message, "text") or "")
+    if not slack.manners.previews and _has_address(choice.message):
+        return  # only chat.postMessage can be told to fetch nothing
+    forms = (
+        {"text": text or label, "blocks": _blocks(choice, text, label)},
+        {"text": f"{text}\n\n{escape_words(label)}"},
+    )
+    try:
+        workspace = await slack.workspaces.find(choice.team)
+        for form in forms:
+            try:
+                await workspace.call("chat.update", channel=choice.channel, ts=choice.ts, **form)
+            except SlackFailure as failure:
+                if not failure.is_about_form or form is forms[-1]:
+                    raise
+            else:
+                return
+    except BotServiceError as error:
+        logger.info("slack.choice_not_shown", extra={"reason": str(error)})
 
 
 def _has_address(message: Mapping[str, Any]) -> bool:
@@ -127,21 +118,10 @@ def _is_ours(element: object) -> bool:
 class Presses:
     """Stores what people choose, once for each message, and has it show the choice; carries out what they decide."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        people: SlackPeople,
-        interactions: Interactions,
-        *,
-        previews: bool,
-    ) -> None:
-        self._client = client
-        self._workspaces = workspaces
-        self._people = people
+    def __init__(self, slack: SlackContext, interactions: Interactions) -> None:
+        self._slack = slack
+        self._workspaces = slack.workspaces
         self._interactions = interactions
-        self._choices = SlackChoices(client, workspaces, previews=previews)
-        self._background = BackgroundTasks()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
         """Store what a pressed button says, or carry it out; return whether it is one that says something.
@@ -160,30 +140,26 @@ class Presses:
         if decision_of(press.value) is not None:  # who may give an order is judged where it is carried out
             key, is_choice = f"{key}:{press.at}:{press.user}", False
         elif not await _is_asked(storage, press):
-            self._background.start(self._refuse(press), name="slack-press")
+            self._slack.background.start(self._refuse(press), name="slack-press")
             return True
         is_new = await inbox.accept("slack", [await self._event(key, press, press.ts, press.at, body)]) > 0
         if is_choice and not press.is_ephemeral:
             pressed = press.name if is_new else await _pressed_first(storage, key)
             choice = SlackChoice(press.team, press.channel, press.ts, field(body, "message") or {}, pressed)
-            self._background.start(self._choices.show(choice), name="slack-press")
+            self._slack.background.start(_show(choice, self._slack), name="slack-press")
         return True
-
-    async def close(self) -> None:
-        """End what is still on its way."""
-        await self._background.close()
 
     async def _decide(self, press: SlackPress, inbox: Inbox) -> bool:
         """Carry out what a press decides; return whether it was about calls of tools."""
         if press.value is None or decision_of(press.value) is None:
             return False
         keys = await self._keys(press)
-        person = await find_in_time(self._workspaces, self._people, press.team, press.user)
+        person = await self._workspaces.find_person_in_time(press.team, press.user)
         author = Author("slack", person.account, person.name or press.user_name or person.id)
         is_private = keys["channel_id"].startswith("D")
         decision = await inbox.decide(keys, press.value, author, language=person.language, is_private=is_private)
         if decision is not None:
-            self._background.start(self._tell(press, decision), name="slack-decision")
+            self._slack.background.start(self._tell(press, decision), name="slack-decision")
         return decision is not None
 
     async def _keys(self, press: SlackPress) -> dict[str, str]:
@@ -205,16 +181,16 @@ class Presses:
 
     async def _refuse(self, press: SlackPress) -> None:
         """Tell a presser alone that others were asked."""
-        person = await find_in_time(self._workspaces, self._people, press.team, press.user)
-        await tell_presser(self._client, press, in_language("buttons.not_asked", person.language))
+        person = await self._workspaces.find_person_in_time(press.team, press.user)
+        await tell_presser(self._workspaces.client, press, in_language("buttons.not_asked", person.language))
 
     async def _tell(self, press: SlackPress, decision: Decision) -> None:
         """Tell the presser alone what came of a decision; where it was taken, the message that asked says so."""
         if not decision.is_taken:
-            await tell_presser(self._client, press, with_commands(decision.text, COMMAND_PREFIX).plain)
+            await tell_presser(self._workspaces.client, press, with_commands(decision.text, COMMAND_PREFIX).plain)
         elif press.is_ephemeral and press.response_url is not None:
             try:
-                await self._client.respond(press.response_url, {"delete_original": True})
+                await self._workspaces.client.respond(press.response_url, {"delete_original": True})
             except BotServiceError as error:
                 logger.info("slack.decision_not_told", extra={"reason": str(error)})
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from cachetools import FIFOCache
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.proxy_env_variable_loader import load_http_proxy_from_env
 from slack_sdk.web.async_client import AsyncWebClient
@@ -27,7 +26,6 @@ _CODES: Final[Mapping[str, Sequence[str]]] = tomllib.loads(
 _ANSWER_SECONDS = 20
 _CONNECT_SECONDS = 5.0
 _FILE_SECONDS = 60.0
-_MAX_TOKENS = 1000
 
 
 class SlackFailure(BotServiceError):
@@ -127,35 +125,31 @@ class SlackClient:
         """Make a client; nothing is opened before the first call."""
         self.base_url = api_url.rstrip("/") + "/"
         self._session: aiohttp.ClientSession | None = None
-        self._clients: FIFOCache[str | None, AsyncWebClient] = FIFOCache(_MAX_TOKENS)
+        self._sdk: AsyncWebClient | None = None
 
-    def web_client(self, token: str | None = None) -> AsyncWebClient:
-        """Return the SDK's client for a token. Only while a loop runs."""
-        client = self._clients.get(token)
-        if client is None or client.session is None or client.session.closed:
-            client = self._clients[token] = AsyncWebClient(
-                token=token, base_url=self.base_url, session=self._open(), retry_handlers=[], timeout=_ANSWER_SECONDS
+    def web_client(self) -> AsyncWebClient:
+        """Return the SDK's client, to which each call gives its token. Only while a loop runs."""
+        if self._sdk is None:
+            self._sdk = AsyncWebClient(
+                base_url=self.base_url, session=self._open(), retry_handlers=[], timeout=_ANSWER_SECONDS
             )
-        return client
+        return self._sdk
 
-    async def call(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
+    async def call(self, token: str, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the answer of a method that writes. Parameters that are None are left out."""
-        said = {name: each for name, each in parameters.items() if each is not None}
-        return await self._send(token, method, json=said)
+        answer, _ = await self.call_with_headers(token, method, **parameters)
+        return answer
 
-    async def ask(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
+    async def ask(self, token: str, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the answer of a method that reads: those take no JSON."""
-        said = {name: each for name, each in parameters.items() if each is not None}
-        return await self._send(token, method, http_verb="GET", params=said)
+        answer, _ = await self._send(method, http_verb="GET", params=_given(parameters, token))
+        return answer
 
-    async def call_with_headers(self, token: str | None, method: str) -> tuple[dict[str, Any], Mapping[str, str]]:
+    async def call_with_headers(
+        self, token: str, method: str, **parameters: Any
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
         """Return the answer of a method and its headers, whose names are in lower case."""
-        try:
-            answer = await self.web_client(token).api_call(method)
-        except Exception as error:
-            raise translate(error) from error
-        data = answer.data if isinstance(answer.data, dict) else {}
-        return data, {name.lower(): value for name, value in answer.headers.items()}
+        return await self._send(method, json=_given(parameters, token))
 
     async def download(self, token: str, url: str, *, max_bytes: int) -> tuple[bytes, str]:
         """Return a file's bytes, at most max_bytes and one more, and its content type."""
@@ -184,18 +178,17 @@ class SlackClient:
 
     async def close(self) -> None:
         """Close every connection."""
-        session, self._session = self._session, None
-        self._clients.clear()
+        session, self._session, self._sdk = self._session, None, None
         if session is not None:
             await session.close()
 
-    async def _send(self, token: str | None, method: str, **request: Any) -> dict[str, Any]:
+    async def _send(self, method: str, **request: Any) -> tuple[dict[str, Any], Mapping[str, str]]:
         try:
-            answer = await self.web_client(token).api_call(method, **request)
+            answer = await self.web_client().api_call(method, **request)
         except Exception as error:
             raise translate(error) from error
-        data = answer.data
-        return data if isinstance(data, dict) else {}
+        data = answer.data if isinstance(answer.data, dict) else {}
+        return data, {name.lower(): value for name, value in answer.headers.items()}
 
     async def _post(self, url: str, **request: Any) -> None:
         try:
@@ -211,7 +204,12 @@ class SlackClient:
             raise SlackFailure("expired_url", detail=f"HTTP {status}")
 
     def _open(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
+        if self._session is None:
             timeout = aiohttp.ClientTimeout(total=_ANSWER_SECONDS, sock_connect=_CONNECT_SECONDS)
             self._session = aiohttp.ClientSession(timeout=timeout)
         return self._session
+
+
+def _given(parameters: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """Return the parameters that are given, with the token where the SDK takes it for one call."""
+    return {name: each for name, each in parameters.items() if each is not None} | {"token": token}

@@ -2,7 +2,7 @@
 
 import asyncio
 import html
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -13,12 +13,13 @@ from botservice.people.queries import find_identity
 from botservice.storage.database import Connection, Storage
 from botservice.texts import date_in_language, in_language
 from transports.common.suggested_questions import questions_about_tools
-from transports.slack.client import SlackClient, SlackFailure
+from transports.slack.client import SlackFailure
+from transports.slack.context import SlackContext
 from transports.slack.inbound_events import context_keys
 from transports.slack.installing import slash_command
 from transports.slack.queries import list_own_words, read_usage
-from transports.slack.refusals import Feature, SlackRefusals
-from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
+from transports.slack.refusals import Feature
+from transports.slack.workspaces import Workspace, Workspaces
 
 _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000
@@ -26,35 +27,21 @@ _MAX_FACTS = 100
 
 Say = Callable[..., str]
 Section = tuple[str, Sequence[str]]
-HomeSection = Callable[[Storage, Author], Awaitable[Section | None]]
-"""Returns the heading and the lines of one part of a person's page, as markdown, or None if there is nothing to say."""
+"""The heading and the lines of one part of a person's page, as markdown."""
 
 
-class Home:
-    """Draws and shows pages."""
-
-    def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: SlackPeople, sections: Sequence[HomeSection]
-    ) -> None:
-        self._client = client
-        self._workspaces = workspaces
-        self._people = people
-        self._sections = sections
-
-    async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
-        """Show a person their page as it is now."""
-        workspace = await self._workspaces.find(team_id)
-        person = await self._people.find(workspace, user_id)
-        author = Author("slack", person.account, person.name)
-        say = partial(in_language, language=person.language)
-        blocks = [_header(say("home.title")), _section(say("home.welcome", command=slash_command()))]
-        own = await _kept(storage, author, say, person.language), await _known(storage, author, say)
-        for found in (*own, *[await section(storage, author) for section in self._sections]):
-            if found is not None:
-                heading, lines = found
-                blocks.extend([_header(heading), *(_section(line) for line in lines if line.strip())])
-        view = {"type": "home", "blocks": blocks[:_MAX_BLOCKS]}
-        await self._client.call(workspace.token, "views.publish", user_id=user_id, view=view)
+async def show_home(workspaces: Workspaces, storage: Storage, team_id: str, user_id: str) -> None:
+    """Show a person their page as it is now."""
+    workspace = await workspaces.find(team_id)
+    person = await workspaces.find_person(workspace, user_id)
+    author = Author("slack", person.account, person.name)
+    say = partial(in_language, language=person.language)
+    blocks = [_header(say("home.title")), _section(say("home.welcome", command=slash_command()))]
+    for found in (await _kept(storage, author, say, person.language), await _known(storage, author, say)):
+        if found is not None:
+            heading, lines = found
+            blocks.extend([_header(heading), *(_section(line) for line in lines if line.strip())])
+    await workspace.call("views.publish", user_id=user_id, view={"type": "home", "blocks": blocks[:_MAX_BLOCKS]})
 
 
 async def _kept(storage: Storage, person: Author, say: Say, language: str | None) -> Section | None:
@@ -109,9 +96,6 @@ def _section(text: str) -> dict[str, Any]:
     return {"type": "section", "text": {"type": "mrkdwn", "text": text[:_MAX_SECTION_CHARACTERS]}}
 
 
-ToolNames = Callable[[], Sequence[str]]
-"""Returns the names of the agent's tools."""
-
 _MAX_PROMPTS: Final = 4  # Source: docs.slack.dev, assistant.threads.setSuggestedPrompts
 _MAX_OWN: Final = 2
 _MAX_TITLE: Final = 60
@@ -124,26 +108,17 @@ _PAUSE_SECONDS: Final = 1.0
 class Suggestions:
     """Suggests what a person has asked before, and what the agent's tools are good for."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        people: SlackPeople,
-        refusals: SlackRefusals,
-        tools: ToolNames,
-    ) -> None:
-        self._client = client
-        self._workspaces = workspaces
-        self._people = people
-        self._refusals = refusals
-        self._tools = tools
+    def __init__(self, slack: SlackContext) -> None:
+        self._workspaces = slack.workspaces
+        self._refusals = slack.refusals
+        self._tools = slack.manners.tools
 
     async def show(self, storage: Storage, team_id: str, user_id: str, channel_id: str) -> None:
         """Show a person what they may ask. What they forgot in the meantime goes from there with it."""
         if not await self._refusals.takes(team_id, Feature.PROMPTS):
             return
         workspace = await self._workspaces.find(team_id)
-        person = await self._people.find(workspace, user_id)
+        person = await self._workspaces.find_person(workspace, user_id)
         keys = ContextKeys.of(context_keys(team_id, channel_id))
         shown: list[str] | None = None
         for _ in range(_MAX_TRIES):  # what was forgotten while Slack was told must not stay there
@@ -172,11 +147,8 @@ class Suggestions:
         prompts = [_prompt(each) for each in own]
         prompts += [_prompt(each) for each in questions_about_tools(self._tools(), language)]
         try:
-            await self._client.call(
-                workspace.token,
-                "assistant.threads.setSuggestedPrompts",
-                channel_id=channel_id,
-                prompts=prompts[:_MAX_PROMPTS],
+            await workspace.call(
+                "assistant.threads.setSuggestedPrompts", channel_id=channel_id, prompts=prompts[:_MAX_PROMPTS]
             )
         except SlackFailure as failure:
             if not failure.is_not_here:

@@ -20,6 +20,7 @@ from botservice.core.errors import StorageUnavailable
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from botservice.telemetry.logs import register_secret
+from transports.slack.client import SlackClient
 from transports.slack.installation_queries import (
     add_oauth_state,
     delete_installation,
@@ -147,8 +148,9 @@ class _OpenedStore:
 class InstallationStore(_OpenedStore, AsyncInstallationStore):
     """Bolt's interface to the installations; only the bot's own token is kept, never a person's."""
 
-    def __init__(self, cipher: Cipher, rotation: TokenRotation | None = None) -> None:
+    def __init__(self, client: SlackClient, cipher: Cipher, rotation: TokenRotation | None = None) -> None:
         super().__init__()
+        self._client = client
         self._cipher = cipher
         self._rotation = rotation
 
@@ -169,7 +171,7 @@ class InstallationStore(_OpenedStore, AsyncInstallationStore):
             return None
         token = self._cipher.decrypt(row.token).decode()
         register_secret(token)
-        return Workspace(team_id, token, row.bot_user_id, row.bot_id, row.team_name)
+        return Workspace(self._client, team_id, token, row.bot_user_id, row.bot_id, row.team_name)
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Take note of the organisation that a workspace belongs to."""

@@ -26,6 +26,7 @@ from botservice.core.errors import BotServiceError
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from transports.common.notice_page import notice_headers, write_notice
+from transports.slack.client import SlackClient
 from transports.slack.installations import STATE_SECONDS, InstallationStore, StateStore, TokenRotation
 
 
@@ -98,10 +99,10 @@ class _InstallationClient(AsyncWebClient):
 class Installing:
     """Answers the two routes of an installation."""
 
-    def __init__(self, app: OAuthApp, api_url: str) -> None:
-        client = _InstallationClient(base_url=api_url, retry_handlers=[])
+    def __init__(self, app: OAuthApp, slack: SlackClient) -> None:
+        client = _InstallationClient(base_url=slack.base_url, retry_handlers=[])
         rotator = AsyncTokenRotator(client_id=app.client_id, client_secret=app.client_secret, client=client)
-        self.store = InstallationStore(app.cipher, TokenRotation(app.cipher, rotator))
+        self.store = InstallationStore(slack, app.cipher, TokenRotation(app.cipher, rotator))
         self._states = StateStore()
         redirect = None if app.public_url is None else f"{app.public_url.rstrip('/')}{REDIRECT_PATH}"
         self._flow = AsyncOAuthFlow(

@@ -12,7 +12,8 @@ from botservice.core.states import EventKind
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import Intake
 from transports.slack.button_presses import Presses
-from transports.slack.home import Home, Suggestions
+from transports.slack.context import SlackContext
+from transports.slack.home import Suggestions, show_home
 from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
@@ -37,7 +38,7 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import Interactions
 from transports.slack.queries import mark_renamed, takes_part
-from transports.slack.workspaces import Installations, Views, Workspaces
+from transports.slack.workspaces import Views
 
 logger = logging.getLogger(__name__)
 
@@ -103,31 +104,14 @@ def _says(message: object) -> tuple[object, ...]:
 class SlackIntake(Intake):
     """Hands events to the inbox, and does what cannot wait for a turn."""
 
-    def __init__(
-        self,
-        workspaces: Workspaces,
-        interactions: Interactions,
-        presses: Presses,
-        home: Home,
-        suggestions: Suggestions,
-        views: Views,
-        installations: Installations | None,
-        listening: SlackListen,
-    ) -> None:
+    def __init__(self, slack: SlackContext, suggestions: Suggestions, views: Views) -> None:
         super().__init__()
-        self._workspaces = workspaces
-        self._interactions = interactions
-        self._presses = presses
-        self._home = home
+        self._workspaces = slack.workspaces
+        self._interactions = Interactions(slack.workspaces)
+        self._presses = Presses(slack, self._interactions)
         self._suggestions = suggestions
         self._views = views
-        self._installations = installations
-        self._listening = listening
-
-    async def close(self) -> None:
-        """Take in no more."""
-        await super().close()
-        await self._presses.close()
+        self._listening = slack.manners.listening
 
     async def take_event(self, body: Mapping[str, Any]) -> None:
         """Store what an event brings, if anything.
@@ -268,7 +252,7 @@ class SlackIntake(Intake):
         if team is None or user is None:
             return
         if field(event, "tab") == "home":
-            page = partial(self._home.show, storage, team, user)
+            page = partial(show_home, self._workspaces, storage, team, user)
             self._background.start(self._show(page), name="slack-home")
         elif field(event, "tab") == "messages" and channel is not None:
             page = partial(self._suggestions.show, storage, team, user, channel)
@@ -285,8 +269,8 @@ class SlackIntake(Intake):
             return
         team = word(field(body, "team_id"))
         self.opened()
-        if self._installations is not None:
-            await self._installations.remove(team, word(field(body, "enterprise_id")))
+        if self._workspaces.installations is not None:
+            await self._workspaces.installations.remove(team, word(field(body, "enterprise_id")))
         if team is not None:  # from now on, looking it up raises NotInstalled
             self._workspaces.forget(team)
         logger.info("slack.uninstalled", extra={"team": team})

@@ -37,7 +37,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.queries import find_answered_turn, is_any_on_its_way, store_reaction, store_verdict
-from transports.slack.workspaces import SlackPeople, Workspaces, find_in_time
+from transports.slack.workspaces import Workspaces
 
 _THUMBS: Final = {"+1": "good", "thumbsup": "good", "-1": "bad", "thumbsdown": "bad"}
 _MAX_KNOWN: Final = 10_000
@@ -73,9 +73,8 @@ def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> SlackReaction
 class Reactions:
     """Keeps what people think of answers. Of what Slack delivers late or again, the latest stays."""
 
-    def __init__(self, workspaces: Workspaces, people: SlackPeople) -> None:
+    def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
-        self._people = people
         self._latest: FIFOCache[tuple[str, str, str, str], int] = FIFOCache(_MAX_KNOWN)
         self._lock = asyncio.Lock()
 
@@ -85,7 +84,7 @@ class Reactions:
         found = None if reaction is None else await _wait_for_turn(storage, reaction)
         if reaction is None or found is None:
             return
-        if (await find_in_time(self._workspaces, self._people, reaction.team, reaction.user)).is_bot:
+        if (await self._workspaces.find_person_in_time(reaction.team, reaction.user)).is_bot:
             return
         author = Author("slack", account_of(reaction.team, reaction.user))
         said = InboundMessage("", author, is_private=reaction.channel.startswith("D"))
@@ -207,11 +206,9 @@ def read_press(body: Mapping[str, Any]) -> SlackPress | None:
 class Interactions:
     """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces, people: SlackPeople) -> None:
-        self._client = client
+    def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
-        self._people = people
-        self.reactions = Reactions(workspaces, people)
+        self.reactions = Reactions(workspaces)
         self._direct: FIFOCache[tuple[str, str], str] = FIFOCache(_MAX_CONVERSATIONS)
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
@@ -247,9 +244,8 @@ class Interactions:
         kept = _about(body, message) if is_about else ""
         workspace = await self._workspaces.find(team)
         async with asyncio.timeout(_CALL_SECONDS):
-            person = await self._people.find(workspace, user)
-            view = question_dialog(kept, person.language)
-            await self._client.call(workspace.token, "views.open", trigger_id=trigger, view=view)
+            person = await self._workspaces.find_person(workspace, user)
+            await workspace.call("views.open", trigger_id=trigger, view=question_dialog(kept, person.language))
 
     async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         view = field(body, "view")
@@ -266,7 +262,7 @@ class Interactions:
             return known
         async with asyncio.timeout(_CALL_SECONDS):
             workspace = await self._workspaces.find(team)
-            answer = await self._client.call(workspace.token, "conversations.open", users=user)
+            answer = await workspace.call("conversations.open", users=user)
         channel = word(field(answer, "channel", "id"))
         if channel is None:
             raise BotServiceError("Slack does not name the conversation")

@@ -7,55 +7,24 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
-from botservice.core.errors import BotServiceError
 from botservice.texts import in_language
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Step, Surface
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import SlackPage, as_page, read_page, suspect
-from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.formatting import MAX_CHARACTERS, Pings, find_address, format_answer, settled_text
+from transports.slack.client import SlackFailure
+from transports.slack.context import Manners, SlackContext
+from transports.slack.formatting import MAX_CHARACTERS, find_address, format_answer, settled_text
 from transports.slack.inbound_events import EventSource, field, read_message, stored, timestamp, word
-from transports.slack.refusals import Feature, SlackRefusals
-from transports.slack.sessions import Idle, Statuses
+from transports.slack.refusals import Feature
+from transports.slack.sessions import Statuses
 from transports.slack.streams import ENDED, OpenStream, Streams, TaskStyle
-from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
+from transports.slack.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
 _MAX_KNOWN: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class SlackTempo:
-    """How soon and how often progress is shown. All in seconds.
-
-    Attributes:
-        first_sign: An answer that comes sooner needs no sign of life.
-        first_text: So long an answer has to grow before a stream shows it: a short one is there before.
-        append: Between two pieces of a stream. Source: docs.slack.dev, chat.appendStream, tier 4.
-        edit: Between two states of a message that is edited. Source: chat.update, tier 3.
-    """
-
-    first_sign: float = 0.2
-    first_text: float = 1.0
-    append: float = 0.7
-    edit: float = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How progress is shown.
-
-    Attributes:
-        previews: Whether Slack may show what lies behind links. Streams and changed messages always may, so that
-            without it they show an answer only up to its first address.
-    """
-
-    tempo: SlackTempo
-    pings: Pings
-    previews: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +51,10 @@ class Target:
 class SlackLiveAnswers:
     """Opens a show for every turn that is answered in a channel."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        people: SlackPeople,
-        streams: Streams,
-        style: Style,
-        statuses: Statuses,
-        idle: Idle,
-        refusals: SlackRefusals,
-    ) -> None:
-        self.client = client
-        self.workspaces = workspaces
-        self.people = people
+    def __init__(self, slack: SlackContext, streams: Streams) -> None:
+        self.slack = slack
         self.streams = streams
-        self.style = style
-        self.statuses = statuses
-        self.idle = idle
-        self.refusals = refusals
+        self.statuses = Statuses(slack)
         self._without_session: FIFOCache[tuple[str, str | None], None] = FIFOCache(_MAX_KNOWN)
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
@@ -110,13 +64,13 @@ class SlackLiveAnswers:
         if target is None:
             return None
         surface = SlackSurface(self, context_keys, target, record)
-        return GrowingAnswer(surface, first_sign_seconds=self.style.tempo.first_sign)
+        return GrowingAnswer(surface, first_sign_seconds=self.slack.manners.tempo.first_sign)
 
     def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
         """Show whether a session waits for a decision or rests, after a message has said so."""
         thread_ts = timestamp(delivery.payload.get("thread_ts") or context_keys.get("thread_ts"))
         self.note_session(context_keys["channel_id"], thread_ts)
-        self.idle.rest(context_keys, context_keys["channel_id"], thread_ts)
+        self.statuses.rest(context_keys, context_keys["channel_id"], thread_ts)
 
     def note_session(self, channel: str, thread_ts: str | None) -> None:
         """Take note that a session was begun."""
@@ -153,13 +107,13 @@ class SlackSurface(Surface):
         self, stage: SlackLiveAnswers, context_keys: Mapping[str, str], target: Target, record: StreamRecord
     ) -> None:
         self._stage = stage
-        self._client = stage.client
-        self._refusals = stage.refusals
-        self._tempo = stage.style.tempo
+        self._workspaces = stage.slack.workspaces
+        self._refusals = stage.slack.refusals
+        self._manners = manners = stage.slack.manners
         self._keys = context_keys
         self._target = target
         self._record = record
-        self._tasks = TaskStyle(stage.style.pings, has_details=target.is_direct, has_sources=stage.style.previews)
+        self._tasks = TaskStyle(manners.pings, has_details=target.is_direct, has_sources=manners.previews)
         self._refused: frozenset[Feature] = frozenset()
         self._language: str | None = None
         self._stream: OpenStream | None = None
@@ -169,7 +123,7 @@ class SlackSurface(Surface):
         """Show that the bot is at work."""
         target = self._target
         self._stage.note_session(target.channel, target.thread_ts)
-        workspace = await self._stage.workspaces.find(target.team_id)
+        workspace = await self._workspaces.find(target.team_id)
         await self._stage.statuses.begin(workspace, target.channel, target.thread_ts, target.user_id)
 
     def pause(self, answer: GrowingAnswer) -> float | None:
@@ -180,7 +134,7 @@ class SlackSurface(Surface):
         if stream is None:
             if answer.steps:
                 return 0.0
-            return self._tempo.first_text if self._showable(answer).text else None
+            return self._manners.tempo.first_text if self._showable(answer).text else None
         if not stream.is_certain:
             return None
         is_told = not stream.is_open or stream.steps == answer.steps  # a message that is edited shows no tasks
@@ -188,7 +142,7 @@ class SlackSurface(Surface):
 
     async def update(self, answer: GrowingAnswer) -> None:
         """Open the stream, or tell it what is new."""
-        workspace = await self._stage.workspaces.find(self._target.team_id)
+        workspace = await self._workspaces.find(self._target.team_id)
         self._refused = await self._refusals.of(workspace.team_id)
         await self._record.confirm()
         shown, steps = self._showable(answer), answer.steps
@@ -202,23 +156,15 @@ class SlackSurface(Surface):
         else:
             await self._edit(workspace, self._stream, shown)
         is_edited = self._stream is not None and not self._stream.is_open
-        self.pause_seconds = self._tempo.edit if is_edited else self._tempo.append
+        self.pause_seconds = self._manners.tempo.edit if is_edited else self._manners.tempo.append
 
     async def finish(self, *, was_opened: bool) -> None:
-        """Have the session rest; nobody waits for that, and the end of a stream may say so."""
-        target, stream = self._target, self._stream
-        if not was_opened:
-            self._stage.note_without_session(target)
-            return
-        try:
-            refused = await self._refusals.of(target.team_id)
-        except BotServiceError as error:
-            logger.debug("slack.status_left", extra={"reason": str(error)})
-            return
-        if stream is not None and stream.is_open and Feature.STATUS_AT_END not in refused:
-            self._stage.idle.rest_with(self._keys, target.channel, target.thread_ts, stream.ts)
+        """Have the session rest; nobody waits for that."""
+        target = self._target
+        if was_opened:
+            self._stage.statuses.rest(self._keys, target.channel, target.thread_ts)
         else:
-            self._stage.idle.rest(self._keys, target.channel, target.thread_ts)
+            self._stage.note_without_session(target)
 
     def after_failure(self, error: Exception) -> float | None:
         """Return how long Slack asks to wait; where it has no streams, none is tried again."""
@@ -232,7 +178,7 @@ class SlackSurface(Surface):
         return None
 
     def _showable(self, answer: GrowingAnswer) -> SlackPage:
-        return showable(answer.earlier + answer.text, self._stage.style, self._refused)
+        return showable(answer.earlier + answer.text, self._manners, self._refused)
 
     async def _open(self, workspace: Workspace, shown: SlackPage, steps: tuple[Step, ...]) -> None:
         """Open the stream: its intent is stored before, and its timestamp right after."""
@@ -247,7 +193,7 @@ class SlackSurface(Surface):
         is_plan = len(steps) > 1 and Feature.PLANS not in self._refused
         chunks = self._tasks.chunks(steps)
         if is_plan:
-            self._language = (await self._stage.people.find(workspace, target.user_id)).language
+            self._language = (await self._workspaces.find_person(workspace, target.user_id)).language
             chunks.insert(0, self._plan(steps))
         if words := begun.words:
             chunks.append({"type": "markdown_text", "text": words})
@@ -262,8 +208,7 @@ class SlackSurface(Surface):
     async def _start(self, workspace: Workspace, chunks: Sequence[dict[str, Any]], *, is_plan: bool) -> dict[str, Any]:
         target = self._target
         try:
-            return await self._client.call(
-                workspace.token,
+            return await workspace.call(
                 "chat.startStream",
                 channel=target.channel,
                 thread_ts=target.thread_ts,
@@ -292,9 +237,7 @@ class SlackSurface(Surface):
         chunks = [*plan, *self._tasks.chunks(steps, stream.steps), *shown.chunks(len(stream.text))]
         stream.is_certain = False  # until Slack says that it took it
         try:
-            await self._client.call(
-                workspace.token, "chat.appendStream", channel=stream.channel, ts=stream.ts, chunks=chunks
-            )
+            await workspace.call("chat.appendStream", channel=stream.channel, ts=stream.ts, chunks=chunks)
         except SlackFailure as failure:
             stream.is_certain = not failure.is_unknown
             if shown.needs and failure.is_about_figures:
@@ -315,21 +258,19 @@ class SlackSurface(Surface):
         if not shown.text:
             return
         try:
-            await self._client.call(workspace.token, "chat.stopStream", channel=stream.channel, ts=stream.ts)
+            await workspace.call("chat.stopStream", channel=stream.channel, ts=stream.ts)
         except SlackFailure as failure:
             if failure.code not in ENDED:
                 raise
-        await self._client.call(
-            workspace.token, "chat.update", channel=stream.channel, ts=stream.ts, markdown_text=f"{shown.words} …"
-        )
+        await workspace.call("chat.update", channel=stream.channel, ts=stream.ts, markdown_text=f"{shown.words} …")
         stream.text = shown.text
 
 
-def showable(text: str, style: Style, refused: frozenset[Feature] = frozenset()) -> SlackPage:
+def showable(text: str, manners: Manners, refused: frozenset[Feature] = frozenset()) -> SlackPage:
     """Return so much of a text that grows as may be shown already."""
-    blocks = read_markdown(settled_text(text[: 2 * MAX_CHARACTERS], style.pings))
+    blocks = read_markdown(settled_text(text[: 2 * MAX_CHARACTERS], manners.pings))
     page = as_page(blocks, is_growing=True).refusing(refused)
-    address = None if style.previews else find_address(page.text)
+    address = None if manners.previews else find_address(page.text)
     return page.before(len(page.text) if address is None else address)
 
 

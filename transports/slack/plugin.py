@@ -66,7 +66,8 @@ def build_slack(
     Raises:
         SettingsError: what installations need is not all there.
     """
-    from transports.slack.app import Manners, SlackTransport
+    from transports.slack.app import SlackTransport
+    from transports.slack.context import Manners
     from transports.slack.formatting import Pings
 
     pings = settings.slack_pings

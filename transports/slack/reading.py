@@ -15,7 +15,7 @@ from botservice.storage.database import Storage
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.markdown.links import link
-from transports.slack.client import NotInstalled, SlackClient, SlackFailure
+from transports.slack.client import NotInstalled, SlackFailure
 from transports.slack.content import (
     question_about,
     read_about,
@@ -26,6 +26,7 @@ from transports.slack.content import (
     words_of_attachments,
     words_of_shared,
 )
+from transports.slack.context import SlackContext
 from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
@@ -44,7 +45,7 @@ from transports.slack.inbound_events import (
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
 from transports.slack.queries import has_addressed_bot, list_kept_since
 from transports.slack.received_files import SlackFiles, named
-from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
+from transports.slack.workspaces import Person, Views, Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -62,21 +63,11 @@ _AFTER_MENTION = " \t\r\n,:\u00a0"
 class SlackReader:
     """Reads events, with their files, and with what was said in a thread before the bot came to it."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        people: SlackPeople,
-        files: SlackFiles,
-        views: Views,
-        storage: Callable[[], Storage | None],
-    ) -> None:
-        self._client = client
-        self._workspaces = workspaces
-        self._people = people
-        self._files = files
+    def __init__(self, slack: SlackContext, views: Views) -> None:
+        self._slack = slack
+        self._workspaces = slack.workspaces
+        self._files = SlackFiles(slack)
         self._views = views
-        self._storage = storage
 
     async def read(self, event: StoredEvent, *, is_peek: bool = False) -> InboundMessage | None:
         """Return what an event says, or None if it says nothing to anybody.
@@ -106,9 +97,9 @@ class SlackReader:
         message = read_message(body)
         if message is None or message.user_id == workspace.bot_user_id:
             return None
-        is_addressed = message.is_direct or await is_addressed_to_bot(message, workspace, self._storage())
+        is_addressed = message.is_direct or await is_addressed_to_bot(message, workspace, self._slack.storage)
         heard = field(body, "event")
-        person = await self._people.find(workspace, message.user_id)
+        person = await self._workspaces.find_person(workspace, message.user_id)
         if person.is_bot:
             return None
         text, sent = await self._text(spoken_in(heard), workspace), files_of(heard)
@@ -117,7 +108,7 @@ class SlackReader:
         attached = await self._text(words_of_attachments(heard), workspace)
         said = "\n".join(part for part in (text, attached, *fetched.remarks) if part)
         shared = await self._shared(heard, workspace)
-        replied = await read_replied(message, self._storage())
+        replied = await read_replied(message, self._slack.storage)
         if not said and not shared and not fetched.attachments and not is_addressed:
             return None
         return InboundMessage(
@@ -151,7 +142,7 @@ class SlackReader:
         text = field(body, "text")
         if user is None:
             return None
-        person = await self._people.find(workspace, user)
+        person = await self._workspaces.find_person(workspace, user)
         said = await self._text(text if isinstance(text, str) else "", workspace)
         return InboundMessage(said or "/help", _author(person), command=_order_of(said), language=person.language)
 
@@ -161,11 +152,11 @@ class SlackReader:
         question = field(view, "state", "values", QUESTION_BLOCK, QUESTION_INPUT, "value")
         if user is None or not isinstance(question, str) or not question.strip():
             return None
-        person = await self._people.find(workspace, user)
+        person = await self._workspaces.find_person(workspace, user)
         about = question_about(view)
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
-        name = None if writer is None else (await self._people.find(workspace, writer)).name
+        name = None if writer is None else (await self._workspaces.find_person(workspace, writer)).name
         held = (read_about(about, name, quoted, workspace),) if about else ()
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
@@ -175,7 +166,7 @@ class SlackReader:
         press = read_press(body)
         if press is None or press.value is None or not press.value.strip():
             return None
-        person = await self._people.find(workspace, press.user)
+        person = await self._workspaces.find_person(workspace, press.user)
         return InboundMessage(
             press.value,
             _author(person),
@@ -193,14 +184,14 @@ class SlackReader:
         user, channel = word(field(event, "user")), word(field(event, "channel"))
         if user is None:
             return None
-        person = await self._people.find(workspace, user)
+        person = await self._workspaces.find_person(workspace, user)
         is_private = (channel or "").startswith("D")
         return InboundMessage("/stop", _author(person), command=CommandCall("stop"), is_private=is_private, own_text="")
 
     async def _text(self, text: str, workspace: Workspace) -> str:
         names = {}
         for user_id in dict.fromkeys(users_in(text)):
-            person = await self._people.find(workspace, user_id)
+            person = await self._workspaces.find_person(workspace, user_id)
             names[user_id] = person.name or user_id
         return readable(text, names, workspace.bot_user_id)
 
@@ -211,7 +202,7 @@ class SlackReader:
 
         Others may have followed a mention that was delivered late: not kept if they came before it, kept behind it.
         """
-        storage = self._storage()
+        storage = self._slack.storage
         if storage is None or not _may_be_late(event, message):
             return ()
         keys = ContextKeys.of(message.keys(is_thread=True))
@@ -219,12 +210,8 @@ class SlackReader:
         if kept is None:
             return ()
         try:
-            answer = await self._client.ask(
-                workspace.token,
-                "conversations.replies",
-                channel=message.channel_id,
-                ts=message.root_ts,
-                limit=str(_MAX_ASKED),
+            answer = await workspace.ask(
+                "conversations.replies", channel=message.channel_id, ts=message.root_ts, limit=str(_MAX_ASKED)
             )
         except SlackFailure as failure:
             logger.warning("slack.thread_not_read", extra={"reason": failure.code})
@@ -241,7 +228,7 @@ class SlackReader:
         ts, user = str(each["ts"]), word(field(each, "user"))
         if user == workspace.bot_user_id:
             return None
-        person = await self._people.find(workspace, user) if user is not None else None
+        person = await self._workspaces.find_person(workspace, user) if user is not None else None
         remarks = named(files_of(each)).remarks
         words = await self._text(spoken_in(each), workspace)
         attached = await self._text(words_of_attachments(each), workspace)

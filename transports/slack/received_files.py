@@ -3,7 +3,7 @@
 import csv
 import io
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
-from botservice.storage.database import Storage
-from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, FileText, read_document
-from transports.slack.client import SlackClient, SlackFailure
+from transports.common.documents import ExtractedFiles, ExtractionAttempt, FileText, read_document
+from transports.slack.client import SlackFailure
+from transports.slack.context import SlackContext
 from transports.slack.inbound_events import field, items_of, word
-from transports.slack.refusals import Feature, SlackRefusals
+from transports.slack.refusals import Feature
 from transports.slack.workspaces import Workspace
 
 _PAGE: Final = 100
@@ -46,47 +46,30 @@ def kind_of(file: Mapping[str, Any]) -> DocumentKind | None:
     return next((_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS), None)
 
 
-class SharedDocuments:
-    """Reads them, where the app may."""
+async def _read_canvas(workspace: Workspace, canvas_id: str) -> str:
+    answer = await workspace.call("canvases.getContent", canvas_id=canvas_id, content_type="markdown")
+    content = field(answer, "content")
+    return content if isinstance(content, str) else ""
 
-    def __init__(self, client: SlackClient, refusals: SlackRefusals) -> None:
-        self._client = client
-        self._refusals = refusals
 
-    async def read(self, workspace: Workspace, kind: DocumentKind, file_id: str, name: str | None) -> Attachment | None:
-        """Return a document as text, or None if the app may not read it, or it is gone."""
-        feature = Feature.CANVASES if kind is DocumentKind.CANVAS else Feature.LISTS
-        if not await self._refusals.takes(workspace.team_id, feature):
-            return None
-        try:
-            if kind is DocumentKind.CANVAS:
-                return Attachment("text/markdown", name, (await self._canvas(workspace, file_id)).encode())
-            return Attachment("text/csv", name, (await self._list(workspace, file_id)).encode())
-        except SlackFailure as failure:
-            logger.info("slack.paper_not_read", extra={"reason": failure.code})
-            if failure.is_not_here and not failure.is_about_arguments:  # those name one document
-                await self._refusals.note(workspace.team_id, feature, failure)
-            return None
+async def _read_list(workspace: Workspace, list_id: str) -> str:
+    """Return the items of a list as CSV."""
+    rows: list[dict[str, str]] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        answer = await workspace.call("slackLists.items.list", list_id=list_id, limit=_PAGE, cursor=cursor)
+        rows += [dict(_cells(each)) for each in items_of(answer, "items")]
+        cursor = field(answer, "response_metadata", "next_cursor")
+        if not isinstance(cursor, str) or not cursor:
+            break
+    return _as_csv(rows)
 
-    async def _canvas(self, workspace: Workspace, canvas_id: str) -> str:
-        answer = await self._client.call(
-            workspace.token, "canvases.getContent", canvas_id=canvas_id, content_type="markdown"
-        )
-        content = field(answer, "content")
-        return content if isinstance(content, str) else ""
 
-    async def _list(self, workspace: Workspace, list_id: str) -> str:
-        rows: list[dict[str, str]] = []
-        cursor: str | None = None
-        for _ in range(_MAX_PAGES):
-            answer = await self._client.call(
-                workspace.token, "slackLists.items.list", list_id=list_id, limit=_PAGE, cursor=cursor
-            )
-            rows += [dict(_cells(each)) for each in items_of(answer, "items")]
-            cursor = field(answer, "response_metadata", "next_cursor")
-            if not isinstance(cursor, str) or not cursor:
-                break
-        return _as_csv(rows)
+# How each kind is read, as what, and the feature that a workspace may refuse.
+_READERS: Final = {
+    DocumentKind.CANVAS: (_read_canvas, "text/markdown", Feature.CANVASES),
+    DocumentKind.LIST: (_read_list, "text/csv", Feature.LISTS),
+}
 
 
 def _cells(item: object) -> Iterator[tuple[str, str]]:
@@ -142,22 +125,15 @@ class SlackFile:
 class SlackFiles:
     """Fetches what came with a message."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        documents: SharedDocuments,
-        reading: DocumentReaders,
-        storage: Callable[[], Storage | None],
-    ) -> None:
-        self._client = client
-        self._documents = documents
-        self._reading = reading
-        self._storage = storage
+    def __init__(self, slack: SlackContext) -> None:
+        self._slack = slack
+        self._refusals = slack.refusals
+        self._reading = slack.manners.reading
 
     async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> ExtractedFiles:
         """Return files, and in words what is in them or why they are not there."""
         fetched = ExtractedFiles()
-        async with ExtractionAttempt(self._storage(), event_id) as attempt:
+        async with ExtractionAttempt(self._slack.storage, event_id) as attempt:
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
                 async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
@@ -171,7 +147,7 @@ class SlackFiles:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
         if file.document is not None:
-            return await self._read_paper(workspace, file, attempt)
+            return await self._read_document(workspace, file, file.document, attempt)
         return await self._download(workspace, file, attempt)
 
     async def _download(
@@ -179,10 +155,10 @@ class SlackFiles:
     ) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
             return None, _too_large(file)
-        if file.url is None or not self._is_slacks(file.url):
+        if file.url is None or not _is_slacks(file.url, workspace.client.base_url):
             return None, FileText(f"[{file}: it lies outside Slack]")
         try:
-            data, content_type = await self._client.download(workspace.token, file.url, max_bytes=SLACK_FILE_BYTES)
+            data, content_type = await workspace.client.download(workspace.token, file.url, max_bytes=SLACK_FILE_BYTES)
         except SlackFailure as failure:
             logger.warning("slack.file_not_fetched", extra={"reason": failure.code})
             return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
@@ -195,34 +171,39 @@ class SlackFiles:
         attachment = Attachment(file.mime_type, file.name, data)
         return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
 
-    async def _read_paper(
-        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
+    async def _read_document(
+        self, workspace: Workspace, file: SlackFile, kind: DocumentKind, attempt: ExtractionAttempt
     ) -> tuple[Attachment | None, FileText]:
         """Return a canvas or a list as its words; it changes, so that it is read each time."""
-        read = None
-        if file.document is not None and file.id is not None:
-            read = await self._documents.read(workspace, file.document, file.id, file.name)
-        if read is None:
-            return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
-        return await read_document(read, str(file), self._reading, attempt=attempt)
+        read, mime_type, feature = _READERS[kind]
+        if file.id is not None and await self._refusals.takes(workspace.team_id, feature):
+            try:
+                words = Attachment(mime_type, file.name, (await read(workspace, file.id)).encode())
+                return await read_document(words, str(file), self._reading, attempt=attempt)
+            except SlackFailure as failure:
+                logger.info("slack.paper_not_read", extra={"reason": failure.code})
+                if failure.is_not_here and not failure.is_about_arguments:  # those name one document
+                    await self._refusals.note(workspace.team_id, feature, failure)
+        return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
 
     async def _ask(self, workspace: Workspace, file: SlackFile) -> SlackFile:
         """Return a file of which an event tells only that it is there."""
         try:
-            answer = await self._client.ask(workspace.token, "files.info", file=file.id)
+            answer = await workspace.ask("files.info", file=file.id)
         except SlackFailure as failure:
             logger.warning("slack.file_unknown", extra={"reason": failure.code})
             return file
         found = field(answer, "file")
         return read_file(found) if isinstance(found, Mapping) else file
 
-    def _is_slacks(self, url: str) -> bool:
-        """Return whether an address may be given the token."""
-        parts, own = urlsplit(url), urlsplit(self._client.base_url)
-        if parts.scheme == own.scheme and parts.netloc == own.netloc:
-            return True
-        host = (parts.hostname or "").lower()
-        return parts.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in _SLACK_HOSTS)
+
+def _is_slacks(url: str, base_url: str) -> bool:
+    """Return whether an address may be given the token."""
+    parts, own = urlsplit(url), urlsplit(base_url)
+    if parts.scheme == own.scheme and parts.netloc == own.netloc:
+        return True
+    host = (parts.hostname or "").lower()
+    return parts.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in _SLACK_HOSTS)
 
 
 def read_file(file: Mapping[str, Any]) -> SlackFile:

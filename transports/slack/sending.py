@@ -1,19 +1,19 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cachetools import FIFOCache
 
 from botservice.core.errors import DeliveryError, DeliveryRefused
-from botservice.storage.database import Storage
 from botservice.turns.turn import Delivery
 from transports.common.pacing import Pace
 from transports.common.stored_files import ending_of, read_stored_file
 from transports.slack.answer_blocks import SlackPage, markdown, read_page, suspect
-from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
+from transports.slack.client import NotInstalled, SlackFailure, as_delivery_error
+from transports.slack.context import SlackContext
 from transports.slack.formatting import (
     as_text,
     button_row,
@@ -25,9 +25,9 @@ from transports.slack.formatting import (
 )
 from transports.slack.inbound_events import field, items_of, timestamp, word
 from transports.slack.queries import is_all_deleted
-from transports.slack.refusals import Feature, SlackRefusals
-from transports.slack.streams import Ending, Streams
-from transports.slack.workspaces import Workspace, Workspaces
+from transports.slack.refusals import Feature
+from transports.slack.streams import Streams, stop_stream
+from transports.slack.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -46,33 +46,19 @@ class _Form:
 class SlackSender:
     """Sends deliveries: once, as far as Slack can be asked whether they have arrived."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        streams: Streams,
-        pace: Pace,
-        storage: Callable[[], Storage | None],
-        refusals: SlackRefusals,
-        ending: Ending,
-        *,
-        previews: bool = False,
-    ) -> None:
-        self._client = client
-        self._workspaces = workspaces
+    def __init__(self, slack: SlackContext, streams: Streams, pace: Pace) -> None:
+        self._slack = slack
         self._streams = streams
         self._pace = pace
-        self._storage = storage
-        self._lost_answers = LostAnswers(client)
-        self._refusals = refusals
-        self._ending = ending
-        self._previews = previews
-        self._looks = {"unfurl_links": previews, "unfurl_media": previews}
+        self._lost_answers = LostAnswers()
+        self._refusals = slack.refusals
+        self._previews = slack.manners.previews
+        self._looks = {"unfurl_links": self._previews, "unfurl_media": self._previews}
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its timestamp."""
         try:
-            workspace = await self._workspaces.find(context_keys["team_id"])
+            workspace = await self._slack.workspaces.find(context_keys["team_id"])
         except NotInstalled as error:
             raise DeliveryRefused(str(error)) from error
         except SlackFailure as failure:
@@ -84,12 +70,12 @@ class SlackSender:
         try:
             if await self._is_taken_back(delivery):
                 if delivery.external_id is not None:
-                    await self._take_away(workspace, place, delivery.external_id, context_keys)
+                    await _take_away(workspace, place, delivery.external_id)
                 raise DeliveryRefused("its question was deleted")
             return await self._send(workspace, place, delivery, context_keys)
         except SlackFailure as failure:
             if failure.is_token_gone:
-                self._workspaces.forget(workspace.team_id)
+                self._slack.workspaces.forget(workspace.team_id)
             if failure.code == "ratelimited":
                 self._pace.refused(place["channel"], failure.retry_after_seconds or 1.0)
             self._lost_answers.note(delivery, failure)
@@ -107,10 +93,10 @@ class SlackSender:
             place = await self._alone(workspace, delivery)
         if "file" in delivery.payload:
             if delivery.external_id is not None:
-                await self._take_away(workspace, place, delivery.external_id, context_keys)
+                await _take_away(workspace, place, delivery.external_id)
             return await self._send_file(workspace, place, delivery, context_keys)
         if delivery.external_id is not None:
-            shown = await self._end_stream(workspace, place, delivery, context_keys)
+            shown = await self._end_stream(workspace, place, delivery)
             if shown is not None:
                 return shown
         if delivery.attempts and (arrived := await self._lost_answers.find(workspace, place, delivery)) is not None:
@@ -122,7 +108,7 @@ class SlackSender:
 
     async def _is_taken_back(self, delivery: Delivery) -> bool:
         """Return whether a delivery answers what was deleted since; what was sent may still be corrected."""
-        storage, turn_id = self._storage(), delivery.turn_id
+        storage, turn_id = self._slack.storage, delivery.turn_id
         if storage is None or delivery.is_replacing or "asked_at" not in delivery.payload:
             return False
         return await storage.read(lambda connection: is_all_deleted(connection, turn_id), is_short=True)
@@ -144,7 +130,7 @@ class SlackSender:
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
         try:
-            await self._client.respond(url, body)
+            await self._slack.workspaces.client.respond(url, body)
         except SlackFailure as failure:
             if failure.is_later:
                 raise
@@ -160,7 +146,7 @@ class SlackSender:
         await delivery.confirm()
         shown = {**place, "user": delivery.payload["only_for"], **_as_blocks(delivery)}
         try:
-            await self._client.call(workspace.token, "chat.postEphemeral", **shown)
+            await workspace.call("chat.postEphemeral", **shown)
         except SlackFailure as failure:
             if failure.is_later or failure.code in _QUESTION_GONE:
                 raise
@@ -171,48 +157,34 @@ class SlackSender:
 
     async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
         """Return the direct conversation with the person who asked."""
-        answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
+        answer = await workspace.call("conversations.open", users=delivery.payload["only_for"])
         channel = word(field(answer, "channel", "id"))
         if channel is None:
             raise DeliveryRefused("Slack does not name the conversation with the person who asked")
         return {"channel": channel, "thread_ts": None}
 
-    async def _end_stream(
-        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
-    ) -> str | None:
+    async def _end_stream(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
         page, ts = read_page(str(delivery.payload["text"])), str(delivery.external_id)
         stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
         if not self._previews and find_address(page.text) is not None:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
-            await self._take_away(workspace, place, ts, context_keys)
+            await _take_away(workspace, place, ts)
             return None
         if stream is not None and _rich(delivery) is None and stream.can_become(page.text):
             below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
-            if await self._ending.complete(workspace, stream, page, context_keys, **below):
+            if await stream.complete(workspace, page, self._refusals, **below):
                 return ts
-        await self._ending.stop(workspace, place, ts, context_keys)
+        await stop_stream(workspace, place["channel"], ts)
         try:
             await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
         except SlackFailure as failure:
             if failure.is_about_form:  # only chat.postMessage can be told that a text holds no marks
-                await self._take_away(workspace, place, ts, context_keys)
+                await _take_away(workspace, place, ts)
             elif failure.code not in _GONE:
                 raise
             return None
         return ts
-
-    async def _take_away(
-        self, workspace: Workspace, place: Mapping[str, Any], ts: str, context_keys: Mapping[str, str]
-    ) -> None:
-        """Take away a stream whose place a message or a file takes."""
-        await self._ending.stop(workspace, place, ts, context_keys)
-        try:
-            await self._client.call(workspace.token, "chat.delete", channel=place["channel"], ts=ts)
-        except SlackFailure as failure:
-            if failure.is_later:
-                raise
-            logger.info("slack.stream_left", extra={"reason": failure.code})
 
     async def _in_some_form(
         self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
@@ -228,9 +200,7 @@ class SlackSender:
             forms.append(_Form({"text": words, "mrkdwn": False}))
         for number, form in enumerate(forms, start=1):
             try:
-                return await self._client.call(
-                    workspace.token, method, **place, **form.parameters, metadata=mark_of(delivery)
-                )
+                return await workspace.call(method, **place, **form.parameters, metadata=mark_of(delivery))
             except SlackFailure as failure:
                 if not failure.is_about_form or number == len(forms):
                     raise
@@ -247,18 +217,15 @@ class SlackSender:
             link = replace(delivery, payload={**delivery.payload, "text": str(file["url"])})
             answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
             return str(answer.get("ts"))
-        data = await read_stored_file(self._storage(), context_keys, file)
+        data = await read_stored_file(self._slack.storage, context_keys, file)
         name = str(file.get("name") or f"file{ending_of(str(file['mime_type']))}")
         if (arrived := await self._lost_answers.find(workspace, place, delivery, file=(name, len(data)))) is not None:
             return arrived
-        upload = await self._client.ask(
-            workspace.token, "files.getUploadURLExternal", filename=name, length=str(len(data))
-        )
-        await self._client.upload(str(upload.get("upload_url")), data)
+        upload = await workspace.ask("files.getUploadURLExternal", filename=name, length=str(len(data)))
+        await workspace.client.upload(str(upload.get("upload_url")), data)
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        await self._client.call(
-            workspace.token,
+        await workspace.call(
             "files.completeUploadExternal",
             files=[{"id": upload.get("file_id"), "title": name}],
             channel_id=place["channel"],
@@ -266,6 +233,17 @@ class SlackSender:
             initial_comment=delivery.payload.get("comment"),
         )
         return None
+
+
+async def _take_away(workspace: Workspace, place: Mapping[str, Any], ts: str) -> None:
+    """Take away a stream whose place a message or a file takes."""
+    await stop_stream(workspace, place["channel"], ts)
+    try:
+        await workspace.call("chat.delete", channel=place["channel"], ts=ts)
+    except SlackFailure as failure:
+        if failure.is_later:
+            raise
+        logger.info("slack.stream_left", extra={"reason": failure.code})
 
 
 def _forms_of(page: SlackPage, words: str, below: Sequence[dict[str, Any]], *, has_blocks: bool) -> list[_Form]:
@@ -322,8 +300,7 @@ _CANNOT_ASK = ("missing_scope", "not_in_channel", "thread_not_found", "method_no
 class LostAnswers:
     """Finds messages that were sent. What was surely refused is not looked for."""
 
-    def __init__(self, client: SlackClient) -> None:
-        self._client = client
+    def __init__(self) -> None:
         self._refused: FIFOCache[int, int] = FIFOCache(_MAX_KNOWN)
         self._cursors: dict[int, str] = {}
 
@@ -361,8 +338,7 @@ class LostAnswers:
         method = "conversations.replies" if thread_ts else "conversations.history"
         oldest = timestamp(delivery.payload.get("asked_at"))
         for _ in range(_MAX_PAGES):
-            answer = await self._client.ask(
-                workspace.token,
+            answer = await workspace.ask(
                 method,
                 channel=place["channel"],
                 ts=thread_ts or None,

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as value_of
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from cachetools import FIFOCache
+from cachetools import FIFOCache, TTLCache
 
 from botservice.core.errors import BotServiceError
 from botservice.core.quoting import quote_name
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import CODE_CHANNEL, account_of, field, items_of, word
+
+if TYPE_CHECKING:
+    from transports.slack.installations import InstallationStore
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +54,35 @@ Entity = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace that the bot is in."""
+    """A workspace that the bot is in: calls of Slack's methods go there with its token."""
 
+    client: SlackClient = value_of(repr=False)
     team_id: str
     token: str = value_of(repr=False)
     bot_user_id: str
     bot_id: str | None = None
     name: str | None = None
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Return the answer of a method that writes. Parameters that are None are left out."""
+        return await self.client.call(self.token, method, **parameters)
+
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Return the answer of a method that reads."""
+        return await self.client.ask(self.token, method, **parameters)
+
+    async def has_administrator(self, user_id: str) -> bool:
+        """Return whether a person is an owner or an admin of the workspace now; people of another one are neither.
+
+        Raises:
+            SlackFailure: Slack does not say so.
+        """
+        user = field(await self.ask("users.info", user=user_id), "user")
+        # A channel that is shared brings people of other workspaces, with what they are there.
+        teams = [field(user, "team_id"), *items_of(user, "enterprise_user", "teams")]
+        rights = ("is_admin", "is_owner", "is_primary_owner")
+        is_here = self.team_id in teams and field(user, "is_stranger") is not True
+        return is_here and any(field(user, each) is True for each in rights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,70 +104,67 @@ class StoredInstallation:
     token_expires_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A member of a workspace.
+
+    Attributes:
+        account: What the person is called elsewhere in the service: ids of people are unique within their team.
+    """
+
+    id: str
+    account: str
+    name: str | None = None
+    language: str | None = None
+    is_bot: bool = False
+
+
 def is_rotating(token: str, answer: Mapping[str, Any]) -> bool:
     """Return whether a token ends after some hours, by its beginning or by what Slack answers to `auth.test`."""
     return token.startswith(_ROTATING) or answer.get("expires_in") is not None
 
 
-class Installations(Protocol):
-    """The workspaces that have installed the bot."""
-
-    async def find(self, team_id: str, enterprise_id: str | None) -> Workspace | None:
-        """Return the workspace as it was installed, if it was."""
-
-    async def note_grid(self, team_id: str, enterprise_id: str) -> None:
-        """Take note of the organisation that a workspace belongs to."""
-
-    async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
-        """Delete what is kept of a workspace that has removed the bot."""
-
-
 class Workspaces:
-    """Knows every workspace: the one of the bot's own token, and those that have installed it."""
+    """Knows every workspace and its people: the one of the bot's own token, and those that have installed it."""
 
-    def __init__(self, client: SlackClient, token: str | None, installations: Installations | None) -> None:
-        self._client = client
+    def __init__(self, client: SlackClient, token: str | None, installations: "InstallationStore | None") -> None:
+        self.client = client
+        self.installations = installations
+        self.own: Workspace | None = None  # of the bot's own token, once Slack has said which it is
         self._token = token
-        self._installations = installations
-        self._own: Workspace | None = None
         self._known: FIFOCache[str, tuple[Workspace, float]] = FIFOCache(_MAX_WORKSPACES)
         self._grids: FIFOCache[str, str] = FIFOCache(_MAX_WORKSPACES)
         self._code_channels: FIFOCache[tuple[str, str], tuple[bool, float]] = FIFOCache(_MAX_CHANNELS)
+        self._people: FIFOCache[tuple[str, str], tuple[Person, float]] = FIFOCache(_MAX_PEOPLE)
         self._asking = asyncio.Lock()
         self._changes = 0
 
-    @property
-    def own(self) -> Workspace | None:
-        """The workspace of the bot's own token, once Slack has said which it is."""
-        return self._own
-
     def known_bot(self, team_id: str) -> str | None:
         """Return the bot's user id in a workspace, where it is known already."""
-        found = self._known.get(team_id)
-        if found is not None:
-            return found[0].bot_user_id
-        is_own = self._own is not None and (self._own.team_id == team_id or self._installations is None)
-        return self._own.bot_user_id if is_own and self._own is not None else None
+        found, _ = self._known.get(team_id, (self.own, 0.0))
+        is_there = found is not None and (found.team_id == team_id or self.installations is None)
+        return found.bot_user_id if is_there and found is not None else None
 
     async def identify(self) -> Workspace | None:
         """Return the workspace of the bot's own token; Slack is asked once."""
-        if self._token is None or self._own is not None:
-            return self._own
+        if self._token is None or self.own is not None:
+            return self.own
         async with self._asking:
-            if self._own is None:
-                answer = await self._client.call(self._token, "auth.test")
+            if self.own is None:
+                answer = await self.client.call(self._token, "auth.test")
                 if is_rotating(self._token, answer):
                     logger.warning("slack.token_expires", extra={"advice": ROTATION_ADVICE})
-                self._own = Workspace(
+                self.own = Workspace(
+                    self.client,
                     str(answer.get("team_id") or ""),
                     self._token,
                     str(answer.get("user_id") or ""),
                     answer.get("bot_id"),
                     answer.get("team"),
                 )
-        return self._own
+        return self.own
 
-    async def find(self, team_id: str, enterprise_id: str | None = None) -> Workspace:
+    async def find(self, team_id: str) -> Workspace:
         """Return a workspace.
 
         Raises:
@@ -152,16 +174,15 @@ class Workspaces:
         if known is not None and known[1] > time.monotonic():
             return known[0]
         own = await self.identify()
-        if own is not None and (own.team_id == team_id or self._installations is None):
+        if own is not None and (own.team_id == team_id or self.installations is None):
             return own
         changes = self._changes
-        found = None if self._installations is None else await self._installations.find(team_id, enterprise_id)
+        found = None if self.installations is None else await self.installations.find(team_id, None)
         if found is None:
             self.forget(team_id)
             raise NotInstalled(f"the workspace {team_id} has not installed this bot")
-        if changes != self._changes:  # it may have been removed while it was read
-            return found
-        self._known[team_id] = (found, time.monotonic() + _FRESH_SECONDS)
+        if changes == self._changes:  # otherwise it may have been removed while it was read
+            self._known[team_id] = (found, time.monotonic() + _FRESH_SECONDS)
         return found
 
     async def has_code_channel(self, team_id: str, channel_id: str) -> bool:
@@ -179,7 +200,7 @@ class Workspaces:
         try:
             async with asyncio.timeout(_ASK_SECONDS):
                 workspace = await self.find(team_id)
-                answer = await self._client.ask(workspace.token, "conversations.info", channel=channel_id)
+                answer = await workspace.ask("conversations.info", channel=channel_id)
             channel, lasts = field(answer, "channel"), _NAME_SECONDS
             agents = items_of(channel, "properties", "agent_session", "encoded_agent_bot_user_ids")
             is_one = field(channel, "record_type") == CODE_CHANNEL and workspace.bot_user_id in agents
@@ -195,9 +216,9 @@ class Workspaces:
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Store which organisation a workspace belongs to: the bot may be installed for the whole organisation."""
-        if self._installations is None or self._grids.get(team_id) == enterprise_id:
+        if self.installations is None or self._grids.get(team_id) == enterprise_id:
             return
-        await self._installations.note_grid(team_id, enterprise_id)
+        await self.installations.note_grid(team_id, enterprise_id)
         self._grids[team_id] = enterprise_id
 
     def forget(self, team_id: str) -> None:
@@ -205,89 +226,48 @@ class Workspaces:
         self._changes += 1
         self._known.pop(team_id, None)
 
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """A member of a workspace.
-
-    Attributes:
-        account: What the person is called elsewhere in the service: ids of people are unique within their team.
-    """
-
-    id: str
-    account: str
-    name: str | None = None
-    language: str | None = None
-    is_bot: bool = False
-
-
-class SlackPeople:
-    """Knows people by their ids."""
-
-    def __init__(self, client: SlackClient) -> None:
-        self._client = client
-        self._known: FIFOCache[tuple[str, str], tuple[Person, float]] = FIFOCache(_MAX_PEOPLE)
-
-    async def find(self, workspace: Workspace, user_id: str) -> Person:
+    async def find_person(self, workspace: Workspace, user_id: str) -> Person:
         """Return a person; without a name where Slack does not give it."""
         key = workspace.team_id, user_id
-        known = self._known.get(key)
+        known = self._people.get(key)
         if known is not None and known[1] > time.monotonic():
             return known[0]
         try:
-            answer = await self._client.ask(workspace.token, "users.info", user=user_id, include_locale="true")
+            answer = await workspace.ask("users.info", user=user_id, include_locale="true")
         except SlackFailure as failure:
             logger.info("slack.person_unknown", extra={"reason": failure.code})
             person, fresh = known[0] if known is not None else Person(user_id, account_of(*key)), _PAUSE_SECONDS
         else:
             person, fresh = _read(key, field(answer, "user")), _PERSON_SECONDS
-        self._known[key] = person, time.monotonic() + fresh
+        self._people[key] = person, time.monotonic() + fresh
         return person
 
-    async def is_administrator(self, workspace: Workspace, user_id: str) -> bool:
-        """Return whether a person is an owner or an admin of a workspace now; people of another one are neither.
-
-        Raises:
-            SlackFailure: Slack does not say so.
-        """
-        user = field(await self._client.ask(workspace.token, "users.info", user=user_id), "user")
-        # A channel that is shared brings people of other workspaces, with what they are there.
-        teams = [field(user, "team_id"), *items_of(user, "enterprise_user", "teams")]
-        rights = ("is_admin", "is_owner", "is_primary_owner")
-        is_here = workspace.team_id in teams and field(user, "is_stranger") is not True
-        return is_here and any(field(user, each) is True for each in rights)
-
-
-async def find_in_time(workspaces: Workspaces, people: SlackPeople, team_id: str, user_id: str) -> Person:
-    """Return a person while Slack waits for an answer; by the id alone where Slack takes its time."""
-    try:
-        async with asyncio.timeout(_PERSON_ASK_SECONDS):
-            return await people.find(await workspaces.find(team_id), user_id)
-    except (BotServiceError, TimeoutError):
-        return Person(user_id, account_of(team_id, user_id))
+    async def find_person_in_time(self, team_id: str, user_id: str) -> Person:
+        """Return a person while Slack waits for an answer; by the id alone where Slack takes its time."""
+        try:
+            async with asyncio.timeout(_PERSON_ASK_SECONDS):
+                return await self.find_person(await self.find(team_id), user_id)
+        except (BotServiceError, TimeoutError):
+            return Person(user_id, account_of(team_id, user_id))
 
 
 class Views:
     """Knows what each person had open last."""
 
-    def __init__(self, client: SlackClient) -> None:
-        self._client = client
-        self._seen: FIFOCache[tuple[str, str], tuple[Sequence[Entity], float]] = FIFOCache(_MAX_VIEWS)
-        self._names: FIFOCache[tuple[str, str], tuple[str | None, float]] = FIFOCache(_MAX_VIEWS)
+    def __init__(self) -> None:
+        self._seen: TTLCache[tuple[str, str], Sequence[Entity]] = TTLCache(_MAX_VIEWS, _VIEW_SECONDS)
+        self._names: TTLCache[tuple[str, str], str | None] = TTLCache(_MAX_VIEWS, _NAME_SECONDS)
 
     def note(self, team_id: str, user_id: str, context: object) -> None:
         """Take note of what a person looks at now, as Slack tells it; an empty context means nothing."""
         found = [each for each in items_of(context, "entities") if isinstance(each, Mapping)]
         self._seen.pop((team_id, user_id), None)
         if found:
-            self._seen[team_id, user_id] = found[:_MAX_ENTITIES], time.monotonic() + _VIEW_SECONDS
+            self._seen[team_id, user_id] = found[:_MAX_ENTITIES]
 
     async def describe(self, workspace: Workspace, user_id: str) -> str | None:
         """Return in words what a person looks at, or None if nobody knows."""
-        entities, until = self._seen.get((workspace.team_id, user_id), ((), 0.0))
-        if until <= time.monotonic():
-            return None
-        said = [await self._say(each, workspace) for each in entities]
+        said = [await self._say(each, workspace) for each in self._seen.get((workspace.team_id, user_id), ())]
         return ", ".join(each for each in said if each) or None
 
     async def _say(self, entity: Entity, workspace: Workspace) -> str:
@@ -305,17 +285,16 @@ class Views:
 
     async def _name(self, channel: str, workspace: Workspace) -> str | None:
         key = workspace.team_id, channel
-        known = self._names.get(key)
-        if known is not None and known[1] > time.monotonic():
-            return known[0]
+        if key in self._names:
+            return self._names.get(key)
         try:
-            answer = await self._client.ask(workspace.token, "conversations.info", channel=channel)
+            answer = await workspace.ask("conversations.info", channel=channel)
         except SlackFailure as failure:
             logger.info("slack.channel_unknown", extra={"reason": failure.code})
             name = None
         else:
             name = word(field(answer, "channel", "name"))
-        self._names[key] = name, time.monotonic() + _NAME_SECONDS
+        self._names[key] = name
         return name
 
 

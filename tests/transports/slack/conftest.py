@@ -18,8 +18,8 @@ from botservice.people.access import Access
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import Clock
 from botservice.turns.worker import Worker
-from transports.slack.app import Manners, SlackTransport
-from transports.slack.live import SlackTempo
+from transports.slack.app import SlackTransport
+from transports.slack.context import Manners, SlackTempo
 
 QUICK = SlackTempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
 # Whether an answer that is there at once beats the first sign of life depends on the machine.

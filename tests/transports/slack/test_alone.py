@@ -70,7 +70,7 @@ async def until_answered(api: SlackApi, typist, bot) -> None:
     typist.finish()
     await api.until(typist.pieces.empty)
     await bot.worker.stop(grace_seconds=5)
-    await bot.transport._titles.settle()
+    await bot.transport._slack.background.settle()
 
 
 async def test_words_that_were_taken_back_are_no_title(api: SlackApi, bot_on, typist) -> None:

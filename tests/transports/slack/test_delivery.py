@@ -15,7 +15,7 @@ from botservice.core.messages import Message, Role
 from botservice.core.states import DeliveryKind
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.turn import Delivery
-from transports.slack.app import Manners
+from transports.slack.context import Manners
 from transports.slack.formatting import Pings
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

@@ -70,7 +70,7 @@ async def test_a_page_that_asks_to_sign_in_is_no_file(api: SlackApi, bot_on) -> 
     api.world.tokens["xoxb-other"] = "T0001"
     async with bot_on(api) as bot:
         api.world.tokens = {}
-        bot.transport._workspaces._own  # noqa: B018 - known before the token is taken away
+        bot.transport._slack.workspaces.own  # noqa: B018 - known before the token is taken away
         api.person_says("look", files=[file])
         await api.until(lambda: bot.llm.prompts)
         prompt = bot.llm.prompts[-1]

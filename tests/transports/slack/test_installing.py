@@ -9,6 +9,7 @@ from botservice import Storage
 from botservice.core.errors import SettingsError, StorageError
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.platforms import slack_installations
+from transports.slack.client import SlackClient
 from transports.slack.installations import InstallationStore, StateStore
 from transports.slack.installing import OAuthApp, bot_scopes
 
@@ -128,7 +129,7 @@ async def test_a_state_is_good_for_one_return(storage: Storage) -> None:
 async def test_installations_are_the_same_on_both_databases(storage: Storage) -> None:
     from slack_sdk.oauth.installation_store import Installation
 
-    store = InstallationStore(Cipher(KEY))
+    store = InstallationStore(SlackClient("http://127.0.0.1"), Cipher(KEY))
     store.open(storage)
     own = Installation(user_id="U1", team_id="T1", enterprise_id="E1", bot_token="xoxb-1", bot_user_id="UB")
     whole = Installation(

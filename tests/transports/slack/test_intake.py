@@ -13,7 +13,7 @@ from standins.slack_api.world import Post
 from botservice import AgentContext, Storage
 from botservice.config.setting_choices import SlackListen
 from botservice.core.errors import StorageUnavailable
-from transports.slack.app import Manners
+from transports.slack.context import Manners
 
 MENTION = f"<@{BOT_USER}>"
 

@@ -14,7 +14,6 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.platforms import feedback
 from botservice.turns.turn import StoredEvent
-from transports.slack.app import Manners
 from transports.slack.inbound_events import EventSource, raw
 from transports.slack.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
@@ -170,10 +169,7 @@ async def test_feedback_from_another_workspace_is_not_believed(api: SlackApi, bo
 
 
 async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> None:
-    async def facts(storage: Storage, person: Author):
-        return "What I know", [f"{person.name} likes tea", ""]
-
-    async with bot_on(api, manners=Manners(home=(facts,))):
+    async with bot_on(api):
         api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "1.1"})
         view = await api.until(lambda: api.world.views.get("U0ALICE"))
         assert "Nothing yet" in json.dumps(view)
@@ -183,7 +179,6 @@ async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> N
         api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "2.2"})
         view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
     assert "*1* message from you in *1* conversation since" in view
-    assert "Alice likes tea" in view
 
 
 async def test_a_page_shows_what_is_known_of_a_person(api: SlackApi, bot_on) -> None:

@@ -12,7 +12,7 @@ from botservice.config.setting_choices import SlackListen
 from botservice.config.settings import Settings
 from botservice.people.access import Access
 from botservice.texts import in_language
-from transports.slack.app import Manners
+from transports.slack.context import Manners
 from transports.slack.installing import bot_scopes
 
 PEOPLE = {"Ann": "U0ALICE", "Ben": "U0BOB"}

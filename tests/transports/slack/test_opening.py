@@ -10,7 +10,7 @@ from botservice import Storage
 from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.columns import metadata
-from transports.slack.app import Manners
+from transports.slack.context import Manners
 
 SUGGEST = "assistant.threads.setSuggestedPrompts"
 MANNERS = Manners(tools=lambda: ["remind_me", "current_time", "wiki__look_up", "recall"])

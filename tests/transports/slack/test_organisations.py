@@ -16,7 +16,7 @@ from botservice.storage.encryption import Cipher
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.platforms import slack_refusals
 from botservice.texts import LANGUAGES, in_language
-from transports.slack.client import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.installations import InstallationStore
 from transports.slack.installing import OAuthApp
 from transports.slack.refusals import HOLDS_FOR, Feature, SlackRefusals
@@ -74,7 +74,7 @@ async def test_what_is_known_of_a_person_is_not_told_to_a_stranger(api: SlackApi
 
 
 async def install_for_all(api: SlackApi, storage: Storage) -> None:
-    store = InstallationStore(APP.cipher)
+    store = InstallationStore(SlackClient("http://127.0.0.1"), APP.cipher)
     store.open(storage)
     installation = Installation(
         user_id="U0OWNER",
@@ -145,7 +145,7 @@ async def test_a_new_installation_tries_again_what_was_refused(api: SlackApi, bo
     async with bot_on(api, token=None, oauth=APP):
         refusals = SlackRefusals(lambda: sqlite_storage)
         await refusals.note("T0001", Feature.CANVASES, SlackFailure("missing_scope"))
-        store = InstallationStore(APP.cipher)
+        store = InstallationStore(SlackClient("http://127.0.0.1"), APP.cipher)
         store.open(sqlite_storage)
         await store.async_save(
             Installation(user_id="U1", bot_token="xoxb-new", team_id="T0001", bot_id="B", bot_user_id=BOT_USER)

@@ -7,9 +7,8 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 from botservice import Storage, Tool, ToolCall
 from botservice.core.messages import ToolCall as Call
 from transports.common.growing_answer import Step
-from transports.slack.app import Manners
+from transports.slack.context import Manners, SlackTempo
 from transports.slack.formatting import Pings
-from transports.slack.live import SlackTempo
 from transports.slack.sessions import title_from
 from transports.slack.streams import TaskStyle
 
@@ -49,7 +48,7 @@ async def test_an_answer_that_is_there_at_once_begins_no_session_and_names_none(
         for count in (1, 2):  # when the second one is there, the first has been through everything
             api.person_says("What is the plan for May?")
             await api.until(lambda count=count: len(api.said()) == count)
-        await bot.transport._titles.settle()
+        await bot.transport._slack.background.settle()
     assert api.calls(RENAME) == []
 
 
@@ -60,7 +59,7 @@ async def test_a_session_that_was_begun_is_named_with_an_answer_that_is_there_at
         order = api.order(limited(1), RENAME)
         ts = await ask(api, typist)
         await api.until(lambda: order.used)
-        await bot.transport._titles.settle()
+        await bot.transport._slack.background.settle()
     async with bot_on(api, manners=Manners(tempo=SlackTempo(first_sign=3600.0))):
         api.person_says("And June?", thread_ts=ts)
         await api.until(lambda: api.world.titles)
@@ -113,7 +112,7 @@ async def test_a_workspace_without_titles_is_asked_once(
             await ask(api, typist)
             await api.until(lambda: api.calls(RENAME))
             await ask(api, typist)
-            await bot.transport._titles.settle()
+            await bot.transport._slack.background.settle()
         assert len(api.calls(RENAME)) == 1, number
     assert [each.message for each in caplog.records].count("slack.without_feature") == 1
 
@@ -135,11 +134,11 @@ async def test_commands_of_the_service_give_no_title(api: SlackApi, bot_on, typi
     async with bot_on(api, typist) as bot:
         api.person_says("!help")
         await api.until(api.said)
-        await bot.transport._titles.settle()
+        await bot.transport._slack.background.settle()
     assert api.calls(RENAME) == []
 
 
-async def test_the_end_of_a_stream_says_that_the_session_is_at_rest(api: SlackApi, bot_on, typist) -> None:
+async def test_after_a_stream_the_session_is_at_rest(api: SlackApi, bot_on, typist) -> None:
     async with bot_on(api, typist):
         ts = api.person_says("go on")
         await api.until(lambda: api.world.statuses)
@@ -147,23 +146,8 @@ async def test_the_end_of_a_stream_says_that_the_session_is_at_rest(api: SlackAp
         await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
         typist.finish()
         await api.until(api.said)
+        await api.until(lambda: len(api.world.statuses) == 2)
     assert api.world.statuses == [("D0ALICE", ts, "processing"), ("D0ALICE", ts, "active")]
-    assert len(api.calls("agents.sessions.setStatus")) == 1, "it costs no call of its own"
-
-
-async def test_a_workspace_that_knows_no_status_there_is_told_by_a_call(api: SlackApi, bot_on, typist) -> None:
-    api.world.without = {"session_status"}
-    async with bot_on(api, typist):
-        for number in (1, 2):
-            api.person_says("go on")
-            await api.until(lambda number=number: api.calls("agents.sessions.setStatus")[2 * number - 2 :])
-            typist.write("One more sentence of the answer. ")
-            await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
-            typist.finish()
-            await api.until(lambda number=number: len(api.said()) == number)
-            await api.until(lambda number=number: len(api.world.statuses) == 2 * number)
-    assert api.outcomes("chat.stopStream") == ["invalid_arguments", "ok", "ok"]
-    assert [status for *_, status in api.world.statuses] == ["processing", "active"] * 2
 
 
 async def look_up(word: str, page: str = "") -> str:

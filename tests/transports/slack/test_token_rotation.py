@@ -13,6 +13,7 @@ from standins.slack_api import Refuse, SlackApi
 from botservice import Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.platforms import slack_installations
+from transports.slack.client import SlackClient
 from transports.slack.installing import Installing, OAuthApp
 
 TEAM = "T0777"
@@ -72,7 +73,7 @@ async def test_two_processes_ask_for_one_new_token(api: SlackApi, bot_on_both, s
         await install(api, bot.url, TEAM)
         stores = []
         for _ in range(4):
-            installing = Installing(APP, api.url)
+            installing = Installing(APP, SlackClient(api.url))
             installing.open(storage)
             stores.append(installing.store)
         for left in (timedelta(hours=1), timedelta(hours=-1)):
