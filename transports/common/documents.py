@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, Self
 from weakref import WeakValueDictionary
 
+from cachetools import TTLCache
+
 from botservice.agent.reader import OfficeReader, PdfReader, TooMuchToRead
 from botservice.agent.text_encodings import decode
 from botservice.config.settings import Settings
 from botservice.core.messages import Attachment, storable
+from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
 from botservice.turns.event_queries import begin_reading, end_reading
 
@@ -44,10 +46,9 @@ class KeptTexts:
     """Keeps what was read for an hour, in memory alone; two who need the same file read it once."""
 
     def __init__(self, *, max_characters: int = _MAX_CHARACTERS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._max_characters = max_characters
-        self._clock = clock
-        self._kept: OrderedDict[FileKey, tuple[float, FileText]] = OrderedDict()
-        self._size = 0
+        self._kept: TTLCache[FileKey, FileText] = TTLCache(
+            max_characters, _KEPT_SECONDS, clock, lambda known: len(known.text)
+        )
         self._locks: WeakValueDictionary[FileKey, asyncio.Lock] = WeakValueDictionary()
 
     async def once(self, key: FileKey | None, read: Callable[[], Awaitable[FileText]]) -> FileText:
@@ -56,30 +57,12 @@ class KeptTexts:
             return await read()
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            known = self._find(key)
+            known = self._kept.get(key)
             if known is None:
                 known = await read()
-                if known.is_for_good:
-                    self._keep(key, known)
+                if known.is_for_good and len(known.text) <= self._kept.maxsize:
+                    self._kept[key] = known
             return known
-
-    def _find(self, key: FileKey) -> FileText | None:
-        until, text = self._kept.get(key, (0.0, None))
-        return text if until > self._clock() else None
-
-    def _keep(self, key: FileKey, text: FileText) -> None:
-        self._drop(key)
-        self._kept[key] = self._clock() + _KEPT_SECONDS, text
-        self._size += len(text.text)
-        while self._kept and (self._size > self._max_characters or self._is_old()):
-            self._drop(next(iter(self._kept)))
-
-    def _is_old(self) -> bool:
-        return next(iter(self._kept.values()))[0] <= self._clock()
-
-    def _drop(self, key: FileKey) -> None:
-        _, text = self._kept.pop(key, (0.0, None))
-        self._size -= len(text.text) if text is not None else 0
 
 
 logger = logging.getLogger(__name__)
@@ -199,6 +182,16 @@ class ExtractedFiles:
             self.unread.append(said.unread)
 
 
+FetchedFile = tuple[Attachment | None, FileText]
+
+
+def describe_file(kind: str, name: str | None, size_bytes: int | None, duration_seconds: int | None = None) -> str:
+    """Return what a model is told of a file, such as 'voice message, 5 s, 2.0 MB'."""
+    duration = "" if duration_seconds is None else f"{duration_seconds} s"
+    size = f"{size_bytes / 1024**2:.1f} MB" if size_bytes and size_bytes >= 1024**2 else ""
+    return ", ".join(fact for fact in (kind, name and quote_name(name), duration, size) if fact)
+
+
 async def read_document(
     attachment: Attachment,
     what: str,
@@ -206,7 +199,7 @@ async def read_document(
     *,
     key: FileKey | None = None,
     attempt: ExtractionAttempt | None = None,
-) -> tuple[Attachment | None, FileText]:
+) -> FetchedFile:
     """Return a file as the model gets it, and its text or a remark on it.
 
     A picture goes as it is. Of text, the words go into the message; of speech, what is said.
