@@ -17,20 +17,12 @@ from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import read_when_known
+from transports.common.json_fields import field, items_of
 from transports.slack.answer_blocks import markdown, read_page
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
 from transports.slack.formatting import BUTTON, escape_words, find_address
-from transports.slack.inbound_events import (
-    COMMAND_PREFIX,
-    EventSource,
-    context_keys,
-    field,
-    items_of,
-    order_of,
-    raw,
-    stored,
-)
+from transports.slack.inbound_events import COMMAND_PREFIX, EventSource, context_keys, order_of, raw, stored
 from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
 from transports.slack.queries import find_askers
 

@@ -15,7 +15,8 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.storage.database import Storage
-from transports.slack.inbound_events import SlackMessage, account_of, field, items_of, timestamp, word
+from transports.common.json_fields import field, items_of
+from transports.slack.inbound_events import SlackMessage, account_of, timestamp, word
 from transports.slack.queries import list_said_by_bot
 from transports.slack.workspaces import Workspace
 

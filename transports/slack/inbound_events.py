@@ -13,6 +13,7 @@ from botservice.core.states import EventKind
 from botservice.people.names import chat_name, person_name
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent
+from transports.common.json_fields import field, items_of
 
 CODE_CHANNEL = "agent_channel"
 """What Slack calls a channel for one task of an agent, as its `record_type`."""
@@ -270,16 +271,3 @@ def word(value: object) -> str | None:
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_ID_CHARACTERS:
         return None
     return value if value.strip() and storable(value) == value else None
-
-
-def field(value: object, *names: str) -> Any:
-    """Return what a JSON object says under a name, and under the next name there; None where it says nothing."""
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def items_of(value: object, *names: str) -> list[Any]:
-    """Return the list that a JSON object holds, found as by `field`; an empty one where it holds none."""
-    found = field(value, *names)
-    return found if isinstance(found, list) else []

@@ -11,6 +11,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.states import EventKind
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import Intake
+from transports.common.json_fields import field, items_of
 from transports.slack.button_presses import Presses
 from transports.slack.context import SlackContext
 from transports.slack.home import Suggestions, show_home
@@ -20,10 +21,8 @@ from transports.slack.inbound_events import (
     bots_of,
     chat_of_bot,
     enterprise_of,
-    field,
     in_code_channel,
     inviter_of,
-    items_of,
     message_event,
     order_of,
     raw,

@@ -20,6 +20,7 @@ from botservice.texts import in_language
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import read_when_known
+from transports.common.json_fields import field, items_of
 from transports.slack.client import SlackClient
 from transports.slack.content import words_of
 from transports.slack.formatting import FEEDBACK
@@ -28,8 +29,6 @@ from transports.slack.inbound_events import (
     account_of,
     bots_of,
     context_keys,
-    field,
-    items_of,
     order_of,
     raw,
     team_of,

@@ -11,12 +11,13 @@ from botservice.texts import in_language
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Step, Surface
+from transports.common.json_fields import field
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import SlackPage, as_page, read_page, suspect
 from transports.slack.client import SlackFailure
 from transports.slack.context import Manners, SlackContext
 from transports.slack.formatting import MAX_CHARACTERS, find_address, format_answer, settled_text
-from transports.slack.inbound_events import EventSource, field, read_message, stored, timestamp, word
+from transports.slack.inbound_events import EventSource, read_message, stored, timestamp, word
 from transports.slack.refusals import Feature
 from transports.slack.sessions import Statuses
 from transports.slack.streams import ENDED, OpenStream, Streams, TaskStyle

@@ -14,6 +14,7 @@ from botservice.turns.buttons import write_buttons
 from botservice.turns.commands import parse_command
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
+from transports.common.json_fields import field
 from transports.common.stored_files import name_file
 from transports.common.too_long_messages import cut_long, note, whole_file
 from transports.slack.content import question_about
@@ -24,7 +25,6 @@ from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
     command_of,
-    field,
     read_message,
     stored,
     timestamp,

@@ -14,6 +14,7 @@ from botservice.core.references import Reference
 from botservice.storage.database import Storage
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent
+from transports.common.json_fields import field, items_of
 from transports.markdown.links import link
 from transports.slack.client import NotInstalled, SlackFailure
 from transports.slack.content import (
@@ -32,9 +33,7 @@ from transports.slack.inbound_events import (
     SlackMessage,
     account_of,
     command_of,
-    field,
     is_typed,
-    items_of,
     order_of,
     read_message,
     stored,

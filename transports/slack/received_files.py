@@ -10,11 +10,18 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botservice.core.messages import Attachment
-from botservice.core.quoting import quote_name
-from transports.common.documents import ExtractedFiles, ExtractionAttempt, FileText, read_document
+from transports.common.documents import (
+    ExtractedFiles,
+    ExtractionAttempt,
+    FetchedFile,
+    FileText,
+    describe_file,
+    read_document,
+)
+from transports.common.json_fields import field, items_of
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
-from transports.slack.inbound_events import field, items_of, word
+from transports.slack.inbound_events import word
 from transports.slack.refusals import Feature
 from transports.slack.workspaces import Workspace
 
@@ -118,8 +125,7 @@ class SlackFile:
         kind = self.document or {"image": "picture", "audio": "audio", "video": "video"}.get(
             self.mime_type.partition("/")[0], "file"
         )
-        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
-        return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
+        return describe_file(kind, self.name, self.size_bytes)
 
 
 class SlackFiles:
@@ -134,25 +140,20 @@ class SlackFiles:
         """Return files, and in words what is in them or why they are not there."""
         fetched = ExtractedFiles()
         async with ExtractionAttempt(self._slack.storage, event_id) as attempt:
-            for each in sent[:_MAX_FILES]:
-                file = read_file(each)
+            for file in map(read_file, sent[:_MAX_FILES]):
                 async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
                     fetched.add(*await self._fetch_one(workspace, file, attempt))
         fetched.remarks += _more_than_fetched(sent)
         return fetched
 
-    async def _fetch_one(
-        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
-    ) -> tuple[Attachment | None, FileText]:
+    async def _fetch_one(self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt) -> FetchedFile:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
         if file.document is not None:
             return await self._read_document(workspace, file, file.document, attempt)
         return await self._download(workspace, file, attempt)
 
-    async def _download(
-        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
-    ) -> tuple[Attachment | None, FileText]:
+    async def _download(self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt) -> FetchedFile:
         if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
             return None, _too_large(file)
         if file.url is None or not _is_slacks(file.url, workspace.client.base_url):
@@ -173,7 +174,7 @@ class SlackFiles:
 
     async def _read_document(
         self, workspace: Workspace, file: SlackFile, kind: DocumentKind, attempt: ExtractionAttempt
-    ) -> tuple[Attachment | None, FileText]:
+    ) -> FetchedFile:
         """Return a canvas or a list as its words; it changes, so that it is read each time."""
         read, mime_type, feature = _READERS[kind]
         if file.id is not None and await self._refusals.takes(workspace.team_id, feature):

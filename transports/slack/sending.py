@@ -9,6 +9,7 @@ from cachetools import FIFOCache
 
 from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.turns.turn import Delivery
+from transports.common.json_fields import field, items_of
 from transports.common.pacing import Pace
 from transports.common.stored_files import ending_of, read_stored_file
 from transports.slack.answer_blocks import SlackPage, markdown, read_page, suspect
@@ -23,7 +24,7 @@ from transports.slack.formatting import (
     mark_of,
     rich_text,
 )
-from transports.slack.inbound_events import field, items_of, timestamp, word
+from transports.slack.inbound_events import timestamp, word
 from transports.slack.queries import is_all_deleted
 from transports.slack.refusals import Feature
 from transports.slack.streams import Streams, stop_stream

@@ -13,8 +13,9 @@ from cachetools import FIFOCache, TTLCache
 
 from botservice.core.errors import BotServiceError
 from botservice.core.quoting import quote_name
+from transports.common.json_fields import field, items_of
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound_events import CODE_CHANNEL, account_of, field, items_of, word
+from transports.slack.inbound_events import CODE_CHANNEL, account_of, word
 
 if TYPE_CHECKING:
     from transports.slack.installations import InstallationStore

@@ -18,9 +18,10 @@ from botservice.turns.commands import parse_command
 from botservice.turns.decisions import order_of
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
+from transports.common.json_fields import field, integer, string
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
-from transports.telegram.inbound_events import UNSEEN, BotIdentity, field, integer, language_of, shown_id, string
+from transports.telegram.inbound_events import UNSEEN, BotIdentity, language_of, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.queries import find_keyboard
 from transports.telegram.refused_forms import Forms
@@ -110,17 +111,17 @@ class TelegramPress:
 async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> TelegramPress | None:
     """Return what an update's press means by what is stored of the keyboard, or None if it cannot even be answered."""
     query = update["callback_query"]
-    query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
+    query_id, update_id = field(query, "id"), integer(update, "update_id")
     if not isinstance(query_id, str) or update_id is None:
         return None
     message, presser = field(query, "message"), field(query, "from")
-    chat_id, message_id = integer(field(field(message, "chat"), "id")), shown_id(message)
-    place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
+    chat_id, message_id = integer(message, "chat", "id"), shown_id(message)
+    place, presser_id = parse_data(field(query, "data")), integer(presser, "id")
     gone = TelegramPress(query_id, told=in_language("buttons.gone", language_of(query)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | place[1]
-    find = partial(find_keyboard, keys=keys, message_id=message_id, said=string(field(message, "text")))
+    find = partial(find_keyboard, keys=keys, message_id=message_id, said=string(message, "text"))
     found = await read_when_known(storage, find, lambda each: not each.is_coming, _PAUSES_SECONDS)
     if place[0] >= len(found.buttons):
         return (
@@ -157,10 +158,10 @@ def pressed_message(update: Mapping[str, Any], received_at: datetime) -> Inbound
     if not isinstance(said, str) or not isinstance(query, Mapping):
         return None
     presser = field(query, "from")
-    chat_id = integer(field(field(field(query, "message"), "chat"), "id")) or 0
+    chat_id = integer(query, "message", "chat", "id") or 0
     return InboundMessage(
         said,
-        Author("telegram", str(integer(field(presser, "id"))), _name(presser)),
+        Author("telegram", str(integer(presser, "id")), _name(presser)),
         created_at=received_at,
         command=parse_command(said),
         language=language_of(query),

@@ -13,12 +13,13 @@ from botservice.texts import in_language
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Surface
+from transports.common.json_fields import integer
 from transports.common.pacing import Pace
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.formatting import as_wire
-from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
+from transports.telegram.inbound_events import asked_as_guest, language_of
 from transports.telegram.live import TelegramTempo
 from transports.telegram.planning import formatted
 
@@ -79,7 +80,7 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
     if is_cut:
         cut = in_language("guests.cut", language)
         said["text"] = f"{said['text']}\n\n{cut}".lstrip()
-    late = {"asker": integer(field(field(asked, "from"), "id")), "late": in_language("guests.late", language)}
+    late = {"asker": integer(asked, "from", "id"), "late": in_language("guests.late", language)}
     return [{name: value for name, value in (said | late).items() if value}]
 
 

@@ -11,6 +11,8 @@ from botservice.core.states import EventKind
 from botservice.people.names import DIRECT_TOPIC, GUEST
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
+from transports.common.json_fields import field, integer, items_of, string
+from transports.telegram.formatting import units
 from transports.telegram.message_fields import QUOTES, is_typed
 
 logger = logging.getLogger(__name__)
@@ -21,16 +23,13 @@ ALLOWED_UPDATES = [
     "message_reaction",
 ]
 GUEST_MESSAGE = "guest_message"
-# What stands in whatever is stored of such an update: where it does not, there is nothing to be parsed for.
-_OF_GUESTS, _OF_GROUPS, _OF_VOICES = b'"guest_message"', b"group", b'"voice"'
 _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 
 _ABSENT = ("left", "kicked")
-LONGEST_WHOLE_UNITS = 4_000  # of the 4,096 at which clients cut a text: one that is longer may go on
+_LONGEST_WHOLE_UNITS = 4_000  # of the 4,096 at which clients cut a text: one that is longer may go on
 _DIRECT_TOPIC = "direct_messages_topic"
 _MIGRATIONS = ("migrate_to_chat_id", "migrate_from_chat_id")
 _IN_DIRECT_TOPIC = ":direct"
-_MAX_ID = 2**63 - 1
 UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
 
 
@@ -82,7 +81,7 @@ def allowed_updates(*, takes_guests: bool) -> list[str]:
 
 def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     """Return an update as an event, or None if it belongs to no conversation."""
-    update_id = integer(field(update, "update_id"))
+    update_id = integer(update, "update_id")
     if update_id is None or not isinstance(update, Mapping):
         return None
     kind = next((name for name in _EVENTS if isinstance(update.get(name), Mapping)), None)
@@ -92,7 +91,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     keys = guest_keys(body, bot) if kind == GUEST_MESSAGE else context_keys(body)
     if keys is None or migration_of(update) is not None or _is_aside(body, bot):
         return None
-    edited = integer(body.get("message_id")) if kind == "edited_message" else None
+    edited = integer(body, "message_id") if kind == "edited_message" else None
     if kind == "edited_message" and edited is None:
         return None
     return InboundEvent(
@@ -101,9 +100,9 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         order_key=update_id,
         raw=json.dumps(update).encode(),
         kind=_kind(kind, body, bot),
-        group_key=string(body.get("media_group_id")) or None if kind in ("message", "edited_message") else None,
+        group_key=string(body, "media_group_id") or None if kind in ("message", "edited_message") else None,
         external_id=None if edited is None else str(edited),
-        is_incomplete=kind == "message" and _is_cut(body, bot),
+        is_incomplete=kind == "message" and is_cut(body) and command_of(body, bot) is None,
     )
 
 
@@ -127,16 +126,16 @@ def context_keys(message: object) -> dict[str, str] | None:
     The direct messages of a channel are one chat. Each person has a topic there and sees no other, so nothing
     belongs to such a chat as a whole. docs/telegram.md says which fields decide which keys.
     """
-    chat_id = integer(field(field(message, "chat"), "id"))
+    chat_id = integer(message, "chat", "id")
     if chat_id is None or not isinstance(message, Mapping):
         return None
     keys = {"transport": "telegram", "chat_id": str(chat_id)}
     if is_in_direct_messages(message):
-        topic_id = integer(field(direct_topic(message), "topic_id"))
+        topic_id = integer(direct_topic(message), "topic_id")
         return None if topic_id is None else keys | {DIRECT_TOPIC: str(topic_id)}
     # A thread of replies in an ordinary group has a number as well, and is no topic.
     is_topic = message.get("is_topic_message") is True or message.get("draft_id") is not None
-    thread_id = integer(message.get("message_thread_id")) if is_topic else None
+    thread_id = integer(message, "message_thread_id") if is_topic else None
     return keys if thread_id is None else keys | {"thread_id": str(thread_id)}
 
 
@@ -147,9 +146,7 @@ def direct_topic(message: object) -> Any:
 
 def is_in_direct_messages(message: object) -> bool:
     """Return whether a message stands in the direct messages of a channel."""
-    if not isinstance(message, Mapping):
-        return False
-    return message.get(_DIRECT_TOPIC) is not None or field(message.get("chat"), "is_direct_messages") is True
+    return field(message, _DIRECT_TOPIC) is not None or field(message, "chat", "is_direct_messages") is True
 
 
 def send_parameters(context_keys: Mapping[str, str]) -> dict[str, Any]:
@@ -166,7 +163,7 @@ def guest_keys(message: object, bot: BotIdentity) -> dict[str, str] | None:
     query_id, asker = field(message, "guest_query_id"), field(message, "from")
     if not bot.takes_guests or not isinstance(query_id, str) or not query_id or field(asker, "is_bot") is True:
         return None
-    return {"transport": "telegram", GUEST: query_id} if integer(field(asker, "id")) is not None else None
+    return {"transport": "telegram", GUEST: query_id} if integer(asker, "id") is not None else None
 
 
 def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None:
@@ -178,7 +175,7 @@ def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None
     if here is None:
         return None
     for name in _MIGRATIONS:
-        other = integer(field(message, name))
+        other = integer(message, name)
         if other is not None:
             there = here | {"chat_id": str(other)}
             return (here, there) if name == "migrate_to_chat_id" else (there, here)
@@ -209,19 +206,19 @@ def membership_of(update: object) -> Membership | None:
     """Return what becomes of the bot in a chat; None for any other update."""
     change = field(update, "my_chat_member")
     keys = context_keys(change)
-    status = field(field(change, "new_chat_member"), "status")
+    status = field(change, "new_chat_member", "status")
     if keys is None or not isinstance(status, str):
         return None
-    before = field(field(change, "old_chat_member"), "status")
+    before = field(change, "old_chat_member", "status")
     was_there = before not in (None, *_ABSENT)
-    is_private = field(field(change, "chat"), "type") == "private"
-    return Membership(keys, status, integer(field(field(change, "from"), "id")), was_there, is_private)
+    is_private = field(change, "chat", "type") == "private"
+    return Membership(keys, status, integer(change, "from", "id"), was_there, is_private)
 
 
 def place_of(update: object) -> tuple[int, int] | None:
     """Return the chat and the id of the message that an update brings, if it brings one."""
     message = field(update, "message")
-    chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
+    chat_id, message_id = integer(message, "chat", "id"), integer(message, "message_id")
     return (chat_id, message_id) if chat_id is not None and message_id is not None else None
 
 
@@ -236,10 +233,7 @@ def command_of(message: object, bot: BotIdentity) -> CommandCall | None:
 
 def _begins_with_quote(message: object) -> bool:
     """Return whether the first words of a message are quoted: then they are somebody's, and not its author's."""
-    entities = field(message, "entities")
-    return isinstance(entities, list) and any(
-        field(each, "type") in QUOTES and field(each, "offset") == 0 for each in entities
-    )
+    return any(field(each, "type") in QUOTES and field(each, "offset") == 0 for each in items_of(message, "entities"))
 
 
 def is_press(update: object) -> bool:
@@ -250,18 +244,18 @@ def is_press(update: object) -> bool:
 def is_private_text(update: object) -> bool:
     """Return whether an update is a text in a private chat: then the bot is meant."""
     message = field(update, "message")
-    return field(field(message, "chat"), "type") == "private" and isinstance(field(message, "text"), str)
+    return field(message, "chat", "type") == "private" and isinstance(field(message, "text"), str)
 
 
 def asked_as_guest(events: Sequence[StoredEvent]) -> object | None:
     """Return the message by which a bot was called into a chat that it is no member of; None for any other turn."""
-    found = (stored_update(event).get(GUEST_MESSAGE) for event in events if _OF_GUESTS in event.raw)
+    found = (stored_update(event).get(GUEST_MESSAGE) for event in events)
     return next((message for message in found if message is not None), None)
 
 
 def was_spoken(events: Sequence[StoredEvent]) -> bool:
     """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""
-    said = [stored_update(event).get("message") for event in events if _OF_VOICES in event.raw]
+    said = [stored_update(event).get("message") for event in events]
     return any(field(each, "voice") is not None and field(each, "forward_origin") is None for each in said)
 
 
@@ -276,7 +270,7 @@ def stored_update(event: StoredEvent) -> Mapping[str, Any]:
 
 def reply_target(events: Sequence[StoredEvent]) -> int | None:
     """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
-    return integer(field(_asked_in_group(events), "message_id")) or None  # 0 where nobody else sees it
+    return integer(_asked_in_group(events), "message_id") or None  # 0 where nobody else sees it
 
 
 def is_comment(events: Sequence[StoredEvent]) -> bool:
@@ -286,8 +280,8 @@ def is_comment(events: Sequence[StoredEvent]) -> bool:
     group's own threads look the same; a forum's are no comments.
     """
     message = _asked_in_group(events)
-    thread_id = integer(field(message, "message_thread_id"))
-    is_forum = field(field(message, "chat"), "is_forum") is True or field(message, "is_topic_message") is True
+    thread_id = integer(message, "message_thread_id")
+    is_forum = field(message, "chat", "is_forum") is True or field(message, "is_topic_message") is True
     if thread_id is None or is_forum:
         return False
     replied = field(message, "reply_to_message")
@@ -297,17 +291,17 @@ def is_comment(events: Sequence[StoredEvent]) -> bool:
 def _asked_in_group(events: Sequence[StoredEvent]) -> object:
     """Return the last message of events that stands in a group; None where there is none."""
     for event in reversed(events):
-        update = stored_update(event) if _OF_GROUPS in event.raw else {}
+        update = stored_update(event)
         # What answers a pressed button replies to the message that it stands under.
-        message = update.get("message") or field(update.get("callback_query"), "message")
-        if field(field(message, "chat"), "type") in ("group", "supergroup") and not is_in_direct_messages(message):
+        message = update.get("message") or field(update, "callback_query", "message")
+        if field(message, "chat", "type") in ("group", "supergroup") and not is_in_direct_messages(message):
             return message
     return None
 
 
 def shown_id(message: object) -> str | None:
     """Return what a message is called by here; one that only its receiver sees has a number of another kind."""
-    unseen, message_id = integer(field(message, "ephemeral_message_id")), integer(field(message, "message_id"))
+    unseen, message_id = integer(message, "ephemeral_message_id"), integer(message, "message_id")
     if unseen is not None:
         return f"{UNSEEN}{unseen}"
     return None if message_id is None else str(message_id)
@@ -318,17 +312,12 @@ def _is_aside(message: Mapping[str, Any], bot: BotIdentity) -> bool:
 
     A group's conversation is everybody's: what is said in it is answered to all, and shown to the model again.
     """
-    return integer(message.get("ephemeral_message_id")) is not None and command_of(message, bot) is None
+    return integer(message, "ephemeral_message_id") is not None and command_of(message, bot) is None
 
 
-def text_units(text: object) -> int:
-    """Return how long a text is as Telegram counts, in UTF-16 code units; 0 for anything else."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if isinstance(text, str) else 0
-
-
-def _is_cut(message: Mapping[str, Any], bot: BotIdentity) -> bool:
+def is_cut(message: object) -> bool:
     """Return whether a text is so long that its client may have cut it, and the rest is about to come."""
-    return text_units(message.get("text")) >= LONGEST_WHOLE_UNITS and command_of(message, bot) is None
+    return units(string(message, "text") or "") >= _LONGEST_WHOLE_UNITS
 
 
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:
@@ -342,29 +331,12 @@ def _is_stop(command: CommandCall | None) -> bool:
     return command is not None and command.name == "stop"
 
 
-def field(value: object, name: str) -> Any:
-    """Return a field of a JSON object, or None if there is none."""
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def string(value: object) -> str | None:
-    """Return a value that is a text; None for anything else."""
-    return value if isinstance(value, str) else None
-
-
 def language_of(said: object) -> str | None:
     """Return the language of the person whom a message, or a press, is from."""
-    return string(field(field(said, "from"), "language_code"))
+    return string(said, "from", "language_code")
 
 
 def asker_of(update: object) -> int | None:
     """Return the id of who wrote a message or pressed a button; None where that is a chat, not a person."""
     said = field(update, "callback_query") or field(update, "message")
-    return None if field(said, "sender_chat") is not None else integer(field(field(said, "from"), "id"))
-
-
-def integer(value: object) -> int | None:
-    """Return a value that is an id or a count; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_ID:
-        return None
-    return value
+    return None if field(said, "sender_chat") is not None else integer(said, "from", "id")

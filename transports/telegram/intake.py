@@ -18,13 +18,12 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import Intake
+from transports.common.json_fields import integer
 from transports.telegram.button_presses import TelegramChoices, acknowledge, read_press
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import (
     BotIdentity,
     Membership,
-    field,
-    integer,
     is_press,
     membership_of,
     migration_of,
@@ -150,6 +149,6 @@ async def move_to_supergroup(
     if await storage.write(lambda connection: move_group(connection, old, new)):
         logger.info("telegram.group_moved")
     elif await storage.read(lambda connection: find_context(connection, before)) is not None:
-        order = integer(field(update, "update_id")) or 0
+        order = integer(update, "update_id") or 0
         raw = json.dumps(dict(after.values)).encode()
         await inbox.accept(_TRANSPORT, [InboundEvent(f"telegram:{bot_id}:{order}", old, order, raw, EventKind.MOVE)])

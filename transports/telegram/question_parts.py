@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.turns.turn import StoredEvent
-from transports.telegram.inbound_events import LONGEST_WHOLE_UNITS, field, integer, stored_update, string, text_units
+from transports.common.json_fields import field, integer, string
+from transports.telegram.inbound_events import is_cut, stored_update
 
 _TOGETHER_SECONDS: Final = 2
 
@@ -60,15 +61,15 @@ def _read(event: StoredEvent) -> QuestionPart | None:
     """Return what a stored update says as a part of a question; None if it brings no message of a person."""
     message: Any = stored_update(event).get("message")
     sender = field(message, "sender_chat") or field(message, "from")
-    sender_id, sent_at, text = integer(field(sender, "id")), integer(field(message, "date")), field(message, "text")
+    sender_id, sent_at, text = integer(sender, "id"), integer(message, "date"), field(message, "text")
     if sender_id is None or sent_at is None:
         return None
     return QuestionPart(
         sender_id,
         sent_at,
-        string(field(message, "media_group_id")),
+        string(message, "media_group_id"),
         is_text=isinstance(text, str),
         is_forwarded=field(message, "forward_origin") is not None,
         is_command=isinstance(text, str) and text.startswith("/") and field(message, "forward_origin") is None,
-        is_cut=text_units(text) >= LONGEST_WHOLE_UNITS,
+        is_cut=is_cut(message),
     )

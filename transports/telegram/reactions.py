@@ -6,6 +6,7 @@ Source: core.telegram.org/bots/api#messagereactionupdated.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
 from transports.common.connected_transport import read_when_known
-from transports.telegram.inbound_events import field, integer
+from transports.common.json_fields import field, integer, items_of, string
 from transports.telegram.queries import find_answered_turn, store_reaction
 
 logger = logging.getLogger(__name__)
@@ -34,9 +35,9 @@ class TelegramReaction:
 def reaction_of(update: object) -> TelegramReaction | None:
     """Return the verdict on a message that an update brings, or None if it brings none."""
     changed = field(update, "message_reaction")
-    chat_id, message_id = integer(field(field(changed, "chat"), "id")), integer(field(changed, "message_id"))
-    person_id = integer(field(field(changed, "user"), "id"))
-    before, after = (_verdict(field(changed, name)) for name in ("old_reaction", "new_reaction"))
+    chat_id, message_id = integer(changed, "chat", "id"), integer(changed, "message_id")
+    person_id = integer(changed, "user", "id")
+    before, after = (_verdict(items_of(changed, name)) for name in ("old_reaction", "new_reaction"))
     if chat_id is None or message_id is None or person_id is None or before == after:
         return None
     return TelegramReaction(chat_id, message_id, person_id, after)
@@ -59,9 +60,8 @@ async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
     logger.info("telegram.feedback", extra={"is_stored": is_stored})
 
 
-def _verdict(reactions: object) -> str | None:
+def _verdict(reactions: Sequence[object]) -> str | None:
     """Return what reactions of one person say, where they say one thing."""
-    emojis = [field(each, "emoji") for each in reactions] if isinstance(reactions, list) else []
-    words = [each.rstrip("\ufe0f") for each in emojis if isinstance(each, str)]
+    words = [(string(each, "emoji") or "").rstrip("\ufe0f") for each in reactions]
     found = {_THUMBS[each] for each in words if each in _THUMBS}
     return found.pop() if len(found) == 1 else None

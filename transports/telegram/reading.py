@@ -15,6 +15,7 @@ from botservice.core.messages import Author, InboundMessage
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.common.documents import ExtractedFiles
+from transports.common.json_fields import field, integer, items_of, string
 from transports.markdown.links import link
 from transports.telegram.button_presses import pressed_message
 from transports.telegram.inbound_events import (
@@ -22,13 +23,10 @@ from transports.telegram.inbound_events import (
     BotIdentity,
     command_of,
     direct_topic,
-    field,
-    integer,
     is_misplaced,
     is_press,
     language_of,
     stored_update,
-    string,
 )
 from transports.telegram.message_fields import FILES, QUOTES, describe, is_typed, name_content, with_links, words_of
 from transports.telegram.received_files import TelegramFile, TelegramFiles, sent_files
@@ -108,7 +106,7 @@ class TelegramReader:
             heard.author,
             (*fetched.attachments, *quoted.attachments),
             _sent_at(message),
-            str(integer(message.get("message_id")) or 0),
+            str(integer(message, "message_id") or 0),
             is_addressed,
             command=command_of(update.get("message"), bot) if is_addressed else None,
             language=language_of(message),
@@ -160,8 +158,8 @@ def _is_all_own(heard: MessageContent, is_only_text: bool, references: Sequence[
 
 def _holds_quotes(message: Body) -> bool:
     """Return whether a message holds quoted words, or blocks that need not be words of its author."""
-    blocks = field(message.get("rich_message"), "blocks")
-    are_typed = not isinstance(blocks, list) or all(field(each, "type") in _TYPED_BLOCKS for each in blocks)
+    blocks = items_of(message, "rich_message", "blocks")
+    are_typed = all(field(each, "type") in _TYPED_BLOCKS for each in blocks)
     return not are_typed or any(each.get("type") in QUOTES for each, _ in _entities(message))
 
 
@@ -226,9 +224,9 @@ def _without_name(text: str, bot: BotIdentity) -> str:
 
 def _link_buttons(message: Body) -> str:
     """Return the buttons under a message that open an address, as links: posts of channels and bots have them."""
-    rows = field(message.get("reply_markup"), "inline_keyboard")
-    buttons = [each for row in rows if isinstance(row, list) for each in row] if isinstance(rows, list) else []
-    found = [(string(field(each, "text")), string(field(each, "url"))) for each in buttons]
+    rows = items_of(message, "reply_markup", "inline_keyboard")
+    buttons = [each for row in rows if isinstance(row, list) for each in row]
+    found = [(string(each, "text"), string(each, "url")) for each in buttons]
     return " ".join(link(text, url) for text, url in found if text and url)
 
 
@@ -241,15 +239,15 @@ def _words(message: Body) -> tuple[str | None, object]:
 
 
 def _sent_at(message: Body) -> datetime:
-    date = integer(message.get("date"))
+    date = integer(message, "date")
     is_date = date is not None and 0 <= date < _LATEST_DATE
     return datetime.fromtimestamp(date if date is not None and is_date else int(time.time()), UTC)
 
 
 def _is_private(message: Body) -> bool:
     """Return whether a message was written to the bot alone; where its chat has no kind, its number tells."""
-    kind = field(message.get("chat"), "type")
-    return kind == "private" if isinstance(kind, str) else (integer(field(message.get("chat"), "id")) or 0) > 0
+    kind = field(message, "chat", "type")
+    return kind == "private" if isinstance(kind, str) else (integer(message, "chat", "id") or 0) > 0
 
 
 def _is_forwarded(message: Body) -> bool:
@@ -259,13 +257,13 @@ def _is_forwarded(message: Body) -> bool:
 
 def _is_addressed(message: Body, replied: Body | None, bot: BotIdentity) -> bool:
     """Return whether the bot is meant in a group: if it is mentioned, replied to or given a command."""
-    if field(message.get("chat"), "type") == "sender":
+    if field(message, "chat", "type") == "sender":
         return True
-    if field(message.get("from"), "is_bot") is True and _account(message.get("sender_chat")) is None:
+    if field(message, "from", "is_bot") is True and _account(message.get("sender_chat")) is None:
         return False
     if (topic := direct_topic(message)) is not None and _is_of_topic(message, topic):
         return True
-    is_reply = _is_said(replied) and field(field(replied, "from"), "id") == bot.id
+    is_reply = _is_said(replied) and field(replied, "from", "id") == bot.id
     return is_reply or any(_means(entity, text, bot) for entity, text in _entities(message))
 
 
@@ -274,7 +272,7 @@ def _is_of_topic(message: Body, topic: object) -> bool:
 
     The channel's administrators write there as well, to that person.
     """
-    author, person_id = _author(message), integer(field(field(topic, "user"), "id"))
+    author, person_id = _author(message), integer(topic, "user", "id")
     return person_id is None or (author is not None and author.id == str(person_id))
 
 
@@ -283,7 +281,7 @@ def _entities(message: Body) -> Iterator[tuple[Mapping[str, Any], str]]:
     text, entities = _words(message)
     data = (text or "").encode("utf-16-le", "surrogatepass")
     for each in entities if isinstance(entities, list) else ():
-        offset, length = integer(field(each, "offset")), integer(field(each, "length"))
+        offset, length = integer(each, "offset"), integer(each, "length")
         if offset is not None and length is not None:
             yield each, data[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
 
@@ -291,7 +289,7 @@ def _entities(message: Body) -> Iterator[tuple[Mapping[str, Any], str]]:
 def _means(entity: Mapping[str, Any], text: str, bot: BotIdentity) -> bool:
     match entity.get("type"):
         case "text_mention":
-            return bool(field(entity.get("user"), "id") == bot.id)
+            return bool(field(entity, "user", "id") == bot.id)
         case "mention":
             return bot.is_called(text)
         case "bot_command":
@@ -307,7 +305,7 @@ def _author(message: Body) -> Author | None:
 
 def _account(sender: object) -> Author | None:
     """Return a person or a chat as an author, or None if there is none."""
-    sender_id = integer(field(sender, "id"))
+    sender_id = integer(sender, "id")
     if sender_id is None or not isinstance(sender, Mapping):
         return None
     given = {name: value for name, value in sender.items() if isinstance(value, str) and value}
@@ -318,7 +316,7 @@ def _account(sender: object) -> Author | None:
 def _replied(message: Body) -> Body | None:
     """Return the message that a message replies to."""
     replied = message.get("reply_to_message")
-    has_id = isinstance(replied, Mapping) and integer(replied.get("message_id")) is not None
+    has_id = isinstance(replied, Mapping) and integer(replied, "message_id") is not None
     return replied if has_id else None
 
 
@@ -336,7 +334,7 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
         yield _reference(ReferenceKind.FORWARD, _origin(message["forward_origin"]), text, None, bot)
     outside, story = message.get("external_reply"), message.get("reply_to_story")
     quote = message.get("quote")
-    quoted = string(field(quote, "text"))
+    quoted = string(quote, "text")
     quoted = None if quoted is None else with_links(quoted, field(quote, "entities"))
     if replied is not None and _is_said(replied):
         said = quoted if quoted is not None else _text(replied, _written(replied, bot), _files(replied))

@@ -8,11 +8,18 @@ from typing import Any
 from telegram.error import BadRequest, TelegramError
 
 from botservice.core.messages import Attachment
-from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, FileText, read_document
+from transports.common.documents import (
+    DocumentReaders,
+    ExtractedFiles,
+    ExtractionAttempt,
+    FetchedFile,
+    FileText,
+    describe_file,
+    read_document,
+)
+from transports.common.json_fields import field, integer, string
 from transports.telegram.client import TELEGRAM_FILE_BYTES, BotClient, LocalFileError
-from transports.telegram.inbound_events import field, integer, string
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +46,7 @@ class TelegramFile:
     unique_id: str | None = None
 
     def __str__(self) -> str:
-        name = self.name and quote_name(self.name)
-        duration = "" if self.duration_seconds is None else f"{self.duration_seconds} s"
-        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
-        return ", ".join(fact for fact in (self.kind, name, duration, size) if fact)
+        return describe_file(self.kind, self.name, self.size_bytes, self.duration_seconds)
 
 
 class TelegramFiles:
@@ -63,7 +67,7 @@ class TelegramFiles:
                         fetched.add(*await self._fetch_one(file, attempt))
         return found
 
-    async def _fetch_one(self, file: TelegramFile, attempt: ExtractionAttempt) -> tuple[Attachment | None, FileText]:
+    async def _fetch_one(self, file: TelegramFile, attempt: ExtractionAttempt) -> FetchedFile:
         if file.size_bytes is not None and file.size_bytes > TELEGRAM_FILE_BYTES:
             return None, _too_large(file)
         try:
@@ -99,24 +103,24 @@ class TelegramFiles:
 
 def sent_files(message: Mapping[str, Any]) -> Iterator[TelegramFile]:
     """Yield what came with a message, as far as it can be fetched."""
-    sizes = message.get("photo") or field(message.get("live_photo"), "photo")
-    pictures = [each for each in sizes if string(field(each, "file_id"))] if isinstance(sizes, list) else []
+    sizes = message.get("photo") or field(message, "live_photo", "photo")
+    pictures = [each for each in sizes if string(each, "file_id")] if isinstance(sizes, list) else []
     if pictures:
-        largest = max(pictures, key=lambda each: (integer(each.get("width")) or 0) * (integer(each.get("height")) or 0))
-        yield TelegramFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
+        largest = max(pictures, key=lambda each: (integer(each, "width") or 0) * (integer(each, "height") or 0))
+        yield TelegramFile("picture", largest["file_id"], "image/jpeg", None, integer(largest, "file_size"))
     for kind, name, mime_type in _KINDS:
         file = message.get(kind)
-        file_id = string(field(file, "file_id"))
+        file_id = string(file, "file_id")
         # An animation comes a second time, as a document.
         if file_id and not (kind == "document" and message.get("animation") is not None):
             yield TelegramFile(
                 name,
                 file_id,
-                string(field(file, "mime_type")) or mime_type,
-                string(field(file, "file_name")),
-                integer(field(file, "file_size")),
-                integer(field(file, "duration")),
-                string(field(file, "file_unique_id")),
+                string(file, "mime_type") or mime_type,
+                string(file, "file_name"),
+                integer(file, "file_size"),
+                integer(file, "duration"),
+                string(file, "file_unique_id"),
             )
 
 

@@ -14,6 +14,7 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 from botservice.people.names import is_direct_topic
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
+from transports.common.json_fields import field, integer
 from transports.common.refusals import Refusals
 from transports.telegram.failures import (
     is_about_buttons,
@@ -24,7 +25,7 @@ from transports.telegram.failures import (
     is_unreadable,
 )
 from transports.telegram.formatting import DATE_TIME
-from transports.telegram.inbound_events import asker_of, field, integer, stored_update
+from transports.telegram.inbound_events import asker_of, stored_update
 from transports.telegram.keyboards import has_styles, without_styles
 from transports.telegram.queries import note_refused, refused_in
 
@@ -110,7 +111,7 @@ def _asker(update: Mapping[str, Any]) -> dict[str, Any] | None:
     asker: dict[str, Any] = {"user_id": user_id}
     if query is not None:
         return asker | {"callback_query_id": field(query, "id")}
-    unseen = integer(field(update.get("message"), "ephemeral_message_id"))
+    unseen = integer(update, "message", "ephemeral_message_id")
     return asker | ({} if unseen is None else {"ephemeral_message_id": unseen})
 
 
