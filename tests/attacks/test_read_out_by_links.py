@@ -161,7 +161,7 @@ def test_a_browser_loads_nothing_that_a_model_writes(answer: str) -> None:
 def test_one_setting_allows_previews_everywhere(values, shown) -> None:
     settings = Settings.load(None, telegram_bot_token="1:a", slack_bot_token="xoxb-1", **values)
     telegram, slack = build_telegram(settings), build_slack(settings)
-    assert (telegram._client._is_previewing, slack._slack.manners.previews) == shown
+    assert (telegram._telegram.client._is_previewing, slack._slack.manners.previews) == shown
 
 
 @pytest.mark.parametrize(

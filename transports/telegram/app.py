@@ -14,31 +14,25 @@ from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage, Message
 from botservice.people.names import is_direct_topic, is_guest
+from botservice.storage.database import Storage
+from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.documents import DocumentReaders
+from transports.common.json_fields import field
 from transports.common.pacing import Pace
-from transports.telegram.button_presses import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
+from transports.telegram.context import TelegramContext, TelegramTempo
 from transports.telegram.failures import as_delivery_error, reason_of
 from transports.telegram.guests import Guests, plan_guest
-from transports.telegram.inbound_events import (
-    BotIdentity,
-    allowed_updates,
-    asked_as_guest,
-    field,
-    identified,
-    was_spoken,
-)
+from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, was_spoken
 from transports.telegram.intake import TelegramIntake
-from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
+from transports.telegram.live import show_turn
 from transports.telegram.planning import plan_answer
 from transports.telegram.question_parts import belong_together
 from transports.telegram.reading import TelegramReader
-from transports.telegram.received_files import TelegramFiles
-from transports.telegram.refused_forms import Forms
 from transports.telegram.sending import TelegramSender, Topics
 from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling
 
@@ -107,34 +101,41 @@ class TelegramTransport(ConnectedTransport):
             plain_chats: The numbers of chats in which they never do.
         """
         secret = webhook_secret or derive_secret(token)
-        self._client = BotClient(token, api_url, previews=previews)
         self._commands = tuple(standard_commands() if commands is None else commands)
         known = frozenset(each.name for each in self._commands)
-        self._bot = BotIdentity(int(token.partition(":")[0]), takes_guests=guests, commands=known)
-        self._public_url = public_url
-        self._forms = Forms(lambda: self._storage, rich_messages=rich_messages, plain_chats=plain_chats)
-        self._rich_messages = rich_messages
-        self._intake = TelegramIntake(self._client, lambda: self._bot, TelegramChoices(self._client, self._forms))
-        pace, tempo, asked_for = pace or Pace(), tempo or TelegramTempo(), allowed_updates(takes_guests=guests)
-        self._topics = Topics(self._client)
-        self._guests = Guests(self._client, pace, tempo)
-        self._sender = TelegramSender(self._client, pace, lambda: self._storage, self._forms)
-        reading = reading or DocumentReaders.of_installation()
-        self._reader = TelegramReader(
-            self._identify, TelegramFiles(self._client, reading, lambda: self._storage), self._intake.accept
+        self._telegram = TelegramContext(
+            BotClient(token, api_url, previews=previews),
+            BotIdentity(int(token.partition(":")[0]), takes_guests=guests, commands=known),
+            pace=pace,
+            tempo=tempo,
+            reading=reading,
+            rich_messages=rich_messages,
+            plain_chats=plain_chats,
         )
-        self._stage = TelegramLiveAnswers(self._client, pace, tempo, lambda: self._bot, self._forms)
-        self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
-        self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
+        self._public_url = public_url
+        self._rich_messages = rich_messages
+        self._intake = TelegramIntake(self._telegram)
+        self._topics = Topics(self._telegram)
+        self._guests = Guests(self._telegram)
+        self._sender = TelegramSender(self._telegram)
+        self._reader = TelegramReader(self._telegram, self._intake.accept)
+        client, asked_for = self._telegram.client, allowed_updates(takes_guests=guests)
+        self._keeper = WebhookKeeper(client, public_url, secret, asked_for) if public_url else None
+        self._poller = None if public_url else Poller(client, self._intake.accept, asked_for)
         self.routes = [Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])]
+
+    async def start(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in updates."""
+        self._telegram.storage = storage
+        await super().start(inbox, storage)
 
     async def close(self) -> None:
         """Let go of every connection."""
-        await self._client.close_connections()
+        await self._telegram.client.close_connections()
 
     def describe(self) -> str:
         """Return who the bot is and how it is reached."""
-        name = f"@{self._bot.username}" if self._bot.username else "not reached yet, tried again"
+        name = f"@{self._telegram.bot.username}" if self._telegram.bot.username else "not reached yet, tried again"
         return f"{name}, by webhook at {self._public_url}{PATH}" if self._public_url else f"{name}, by polling"
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
@@ -180,29 +181,27 @@ class TelegramTransport(ConnectedTransport):
         if author is None or author.id == chat_id:
             return author is not None
         try:
-            found = await self._client.call("getChatAdministrators", chat_id=chat_id)
+            found = await self._telegram.client.call("getChatAdministrators", chat_id=chat_id)
         except TelegramError as error:
             raise as_delivery_error(error) from error
         named = [each for each in found if field(each, "status") in _ADMINISTRATORS] if isinstance(found, list) else []
-        return author.id in {str(field(field(each, "user"), "id")) for each in named}
+        return author.id in {str(field(each, "user", "id")) for each in named}
 
     async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:
         """Return whether a new topic is there to go on in, where a chat has topics."""
-        return await self._topics.open(context_keys, name, self._bot)
+        return await self._topics.open(context_keys, name)
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work, or None if nobody is answered."""
         if is_guest(context_keys):
             return self._guests.live(context_keys, events, record)
-        return self._stage.live(context_keys, events, record)
+        return show_turn(self._telegram, context_keys, events, record)
 
     async def _identify(self) -> BotIdentity:
         """Return who the bot is; Telegram is asked once."""
-        if self._bot.username is None:
-            me = await self._client.call("getMe")
-            self._bot = identified(self._bot, me)
-            self.withheld_in_groups = "" if self._bot.hears_groups else "listen.privacy"
-        return self._bot
+        bot = await self._telegram.identify()
+        self.withheld_in_groups = "" if bot.hears_groups else "listen.privacy"
+        return bot
 
     async def _receive(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -211,10 +210,10 @@ class TelegramTransport(ConnectedTransport):
                 group.create_task(self._keeper.run())
             if self._storage is not None:
                 if self._poller is None:
-                    group.create_task(keep_from_polling(self._storage, self._bot.id))
+                    group.create_task(keep_from_polling(self._storage, self._telegram.bot.id))
                 else:
                     self._storage.activity.keep_awake()  # it holds the right to poll
-                    group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
+                    group.create_task(self._poller.run_alone(self._storage.claims, self._telegram.bot.id))
 
     def _explain(self, error: Exception) -> FailedCall:
         return FailedCall(reason_of(error), is_token_refused=isinstance(error, InvalidToken))
@@ -224,6 +223,6 @@ class TelegramTransport(ConnectedTransport):
         if self._storage is None:
             return
         try:
-            await set_menus(self._client, self._storage, self._bot.id, self._commands)
+            await set_menus(self._telegram.client, self._storage, self._telegram.bot.id, self._commands)
         except (TelegramError, BotServiceError) as error:
             logger.warning("telegram.menu_not_set", extra={"reason": str(error)})

@@ -19,12 +19,11 @@ from botservice.turns.decisions import order_of
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
 from transports.common.json_fields import field, integer, string
-from transports.telegram.client import BotClient
+from transports.telegram.context import TelegramContext
 from transports.telegram.failures import is_not_editable, is_not_modified
 from transports.telegram.inbound_events import UNSEEN, BotIdentity, language_of, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.queries import find_keyboard
-from transports.telegram.refused_forms import Forms
 
 logger = logging.getLogger(__name__)
 
@@ -58,32 +57,26 @@ class TelegramChoice:
         return "editEphemeralMessageReplyMarkup", {**parameters, **whose}
 
 
-class TelegramChoices:
-    """Shows choices: every button disabled, or the one that was pressed where a chat does not take that."""
+async def _show(choice: TelegramChoice, telegram: TelegramContext) -> None:
+    """Show a choice: every button disabled, or the one that was pressed where a chat does not take that.
 
-    def __init__(self, client: BotClient, forms: Forms) -> None:
-        self._client = client
-        self._forms = forms
-
-    async def show(self, choice: TelegramChoice) -> None:
-        """Show a choice as its chat takes it; nothing depends on it."""
-        try:
-            if await self._forms.takes(choice.context_keys, _DISABLED):
-                try:
-                    await self._edit(choice, choice.disabled)
-                except BadRequest as error:
-                    if is_not_modified(error) or is_not_editable(error):
-                        return
-                    await self._forms.note(choice.context_keys, _DISABLED, error.message)
-                else:
+    Nothing depends on it.
+    """
+    try:
+        if await telegram.forms.takes(choice.context_keys, _DISABLED):
+            try:
+                method, parameters = choice.edit(choice.disabled)
+                await telegram.client.call(method, **parameters)
+            except BadRequest as error:
+                if is_not_modified(error) or is_not_editable(error):
                     return
-            await self._edit(choice, choice.chosen)
-        except TelegramError as error:
-            logger.debug("telegram.press_not_shown", extra={"reason": error.message})
-
-    async def _edit(self, choice: TelegramChoice, keyboard: Mapping[str, Any]) -> None:
-        method, parameters = choice.edit(keyboard)
-        await self._client.call(method, **parameters)
+                await telegram.forms.note(choice.context_keys, _DISABLED, error.message)
+            else:
+                return
+        method, parameters = choice.edit(choice.chosen)
+        await telegram.client.call(method, **parameters)
+    except TelegramError as error:
+        logger.debug("telegram.press_not_shown", extra={"reason": error.message})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +163,15 @@ def pressed_message(update: Mapping[str, Any], received_at: datetime) -> Inbound
     )
 
 
-async def acknowledge(client: BotClient, press: TelegramPress, *, is_new: bool, choices: TelegramChoices) -> None:
+async def acknowledge(telegram: TelegramContext, press: TelegramPress, *, is_new: bool) -> None:
     """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
     try:
-        await client.call("answerCallbackQuery", callback_query_id=press.query_id, text=press.told[:_MOST_TOLD] or None)
+        told = press.told[:_MOST_TOLD] or None
+        await telegram.client.call("answerCallbackQuery", callback_query_id=press.query_id, text=told)
     except TelegramError as error:
         logger.debug("telegram.press_not_shown", extra={"method": "answerCallbackQuery", "reason": error.message})
     if is_new and press.choice is not None:
-        await choices.show(press.choice)
+        await _show(press.choice, telegram)
 
 
 def _name(person: object) -> str | None:

@@ -14,13 +14,12 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.json_fields import integer
-from transports.common.pacing import Pace
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
+from transports.telegram.context import TelegramContext
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, language_of
-from transports.telegram.live import TelegramTempo
 from transports.telegram.planning import formatted
 
 logger = logging.getLogger(__name__)
@@ -87,16 +86,16 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
 class Guests:
     """Shows that questions in chats that the bot is no member of are worked on, and sends their deliveries."""
 
-    def __init__(self, client: BotClient, pace: Pace, tempo: TelegramTempo) -> None:
-        self._client = client
-        self._pace = pace
-        self._tempo = tempo
+    def __init__(self, telegram: TelegramContext) -> None:
+        self._client = telegram.client
+        self._pace = telegram.pace
+        self._first_sign_seconds = telegram.tempo.first_sign
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live:
         """Return what answers at once where the answer takes longer."""
         text = in_language("guests.stub", language_of(asked_as_guest(events)))
         stub = GuestStub(self._client, context_keys[GUEST], text, record)
-        return GrowingAnswer(stub, first_sign_seconds=self._tempo.first_sign)
+        return GrowingAnswer(stub, first_sign_seconds=self._first_sign_seconds)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message's id."""

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +19,9 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import Intake
 from transports.common.json_fields import integer
-from transports.telegram.button_presses import TelegramChoices, acknowledge, read_press
-from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import (
-    BotIdentity,
-    Membership,
-    is_press,
-    membership_of,
-    migration_of,
-    place_of,
-    read_event,
-)
+from transports.telegram.button_presses import acknowledge, read_press
+from transports.telegram.context import TelegramContext
+from transports.telegram.inbound_events import Membership, is_press, membership_of, migration_of, place_of, read_event
 from transports.telegram.queries import move_group
 from transports.telegram.reactions import keep_reaction, reaction_of
 
@@ -42,11 +34,9 @@ _HEARD = "👌"
 class TelegramIntake(Intake):
     """Hands updates to the inbox, and does what cannot wait for a turn."""
 
-    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity], choices: TelegramChoices) -> None:
+    def __init__(self, telegram: TelegramContext) -> None:
         super().__init__()
-        self._client = client
-        self._choices = choices
-        self._identity = identity
+        self._telegram = telegram
 
     async def accept(self, updates: Sequence[object]) -> None:
         """Store what updates bring.
@@ -58,7 +48,7 @@ class TelegramIntake(Intake):
         try:
             stops = await self._take_in(updates, inbox, storage)
         except InboxFull:
-            found = [read_event(update, self._identity()) for update in updates]
+            found = [read_event(update, self._telegram.bot) for update in updates]
             await inbox.accept(_TRANSPORT, [each for each in found if each and each.kind is not EventKind.MESSAGE])
             raise
         for place in stops:
@@ -69,7 +59,7 @@ class TelegramIntake(Intake):
         events: list[InboundEvent] = []
         stops: list[tuple[int, int]] = []
         for update in updates:
-            event = read_event(update, self._identity())
+            event = read_event(update, self._telegram.bot)
             if event is not None:
                 events.append(event)
                 if event.kind is EventKind.STOP and (place := place_of(update)) is not None:
@@ -81,7 +71,7 @@ class TelegramIntake(Intake):
             elif (migration := migration_of(update)) is not None:
                 await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
                 events.clear()
-                await move_to_supergroup(update, inbox, storage, *migration, bot_id=self._identity().id)
+                await move_to_supergroup(update, inbox, storage, *migration, bot_id=self._telegram.bot.id)
             elif (membership := membership_of(update)) is not None:
                 await self._note(membership)
             elif (reaction := reaction_of(update)) is not None:
@@ -94,7 +84,7 @@ class TelegramIntake(Intake):
 
         What it decides about calls of tools is carried out at once; the message that asked will say so itself.
         """
-        press = await read_press(update, self._identity(), storage)
+        press = await read_press(update, self._telegram.bot, storage)
         if press is None:
             return
         is_new, decision = False, None
@@ -111,9 +101,7 @@ class TelegramIntake(Intake):
             is_new = decision.is_taken and press.is_on_copy
         elif press.event is not None:
             is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0
-        self._background.start(
-            acknowledge(self._client, press, is_new=is_new, choices=self._choices), name="telegram-press"
-        )
+        self._background.start(acknowledge(self._telegram, press, is_new=is_new), name="telegram-press")
 
     async def _note(self, membership: Membership) -> None:
         """Take note of who has brought the bot into a group, or that it is gone."""
@@ -127,7 +115,7 @@ class TelegramIntake(Intake):
     async def _react(self, chat_id: int, message_id: int) -> None:
         """Show the sender of /stop that it was heard: where nothing runs, nothing else would."""
         try:
-            await self._client.call(
+            await self._telegram.client.call(
                 "setMessageReaction",
                 chat_id=chat_id,
                 message_id=message_id,

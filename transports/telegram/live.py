@@ -6,8 +6,7 @@ In private chats a draft shows the answer, in groups one message that is edited.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError
@@ -17,9 +16,8 @@ from botservice.people.names import is_direct_topic
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Surface
-from transports.common.pacing import Pace
 from transports.markdown.sections import readable_so_far
-from transports.telegram.client import BotClient
+from transports.telegram.context import TelegramContext
 from transports.telegram.failures import wait_of
 from transports.telegram.formatting import Rich, as_wire
 from transports.telegram.inbound_events import (
@@ -32,7 +30,7 @@ from transports.telegram.inbound_events import (
 )
 from transports.telegram.message_splitting import format_markdown
 from transports.telegram.reading import listen
-from transports.telegram.refused_forms import THINKING, Forms
+from transports.telegram.refused_forms import THINKING
 
 logger = logging.getLogger(__name__)
 
@@ -42,57 +40,27 @@ _HEAD_CHARACTERS: Final = 6000  # of markdown: what a message shows is less
 _CALL_SECONDS: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramTempo:
-    """How soon and how often progress is shown. All in seconds.
-
-    Attributes:
-        first_sign: An answer that comes sooner needs no sign of life; a person should see one within a second.
-        typing: Telegram shows "typing…" for 5 seconds. Source: core.telegram.org/bots/api#sendchataction.
-        draft: Between two states of a draft.
-        later_activity: Between two of them that say what a tool does, once there were many.
-        first_message: So long a group's answer has to grow before a message shows it.
-        edit: Between two states of that message; flood control of groups allows about one in 3 seconds.
-    """
-
-    first_sign: float = 0.2
-    typing: float = 4.5
-    draft: float = 1.0
-    later_activity: float = 10.0
-    first_message: float = 2.0
-    edit: float = 3.5
+def show_turn(
+    telegram: TelegramContext, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord
+) -> Live | None:
+    """Return what shows a turn's progress, or None if the bot only listens."""
+    if not any(_is_answered(event, telegram.bot) for event in events):
+        return None
+    surface: TelegramSurface
+    if context_keys["chat_id"].startswith("-"):
+        surface = GrowingMessage(telegram, context_keys, record, reply_target(events))
+    else:
+        surface = PrivateDraft(telegram, context_keys, record, events[-1].id)
+    return GrowingAnswer(surface, first_sign_seconds=telegram.tempo.first_sign)
 
 
-class TelegramLiveAnswers:
-    """Opens a show for every turn that is answered."""
-
-    def __init__(
-        self, client: BotClient, pace: Pace, tempo: TelegramTempo, identity: Callable[[], BotIdentity], forms: Forms
-    ) -> None:
-        self._client = client
-        self._forms = forms
-        self._pace = pace
-        self._tempo = tempo
-        self._identity = identity
-
-    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows a turn's progress, or None if the bot only listens."""
-        if not any(self._is_answered(event) for event in events):
-            return None
-        surface: TelegramSurface
-        if context_keys["chat_id"].startswith("-"):
-            surface = GrowingMessage(self._client, self._tempo, context_keys, record, self._pace, reply_target(events))
-        else:
-            surface = PrivateDraft(self._client, self._tempo, context_keys, record, self._forms, events[-1].id)
-        return GrowingAnswer(surface, first_sign_seconds=self._tempo.first_sign)
-
-    def _is_answered(self, event: StoredEvent) -> bool:
-        update, bot = stored_update(event), self._identity()
-        if is_private_text(update) or is_press(update):
-            return True
-        heard = listen(update, bot)
-        is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
-        return heard is not None and (heard.is_addressed or is_under_way)
+def _is_answered(event: StoredEvent, bot: BotIdentity) -> bool:
+    update = stored_update(event)
+    if is_private_text(update) or is_press(update):
+        return True
+    heard = listen(update, bot)
+    is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
+    return heard is not None and (heard.is_addressed or is_under_way)
 
 
 class TelegramSurface(Surface):
@@ -101,11 +69,9 @@ class TelegramSurface(Surface):
     name = "telegram"
     errors: ClassVar[tuple[type[Exception], ...]] = (TelegramError, BotServiceError)
 
-    def __init__(
-        self, client: BotClient, tempo: TelegramTempo, context_keys: Mapping[str, str], record: StreamRecord
-    ) -> None:
-        self._client = client
-        self._tempo = tempo
+    def __init__(self, telegram: TelegramContext, context_keys: Mapping[str, str], record: StreamRecord) -> None:
+        self._client = telegram.client
+        self._tempo = telegram.tempo
         self._keys = context_keys
         self._record = record
         self._text_at: float | None = None
@@ -142,17 +108,11 @@ class PrivateDraft(TelegramSurface):
     _MANY_ACTIVITIES = 20
 
     def __init__(
-        self,
-        client: BotClient,
-        tempo: TelegramTempo,
-        context_keys: Mapping[str, str],
-        record: StreamRecord,
-        forms: Forms,
-        draft_id: int,
+        self, telegram: TelegramContext, context_keys: Mapping[str, str], record: StreamRecord, draft_id: int
     ) -> None:
-        super().__init__(client, tempo, context_keys, record)
-        self.pause_seconds = tempo.draft
-        self._forms = forms
+        super().__init__(telegram, context_keys, record)
+        self.pause_seconds = telegram.tempo.draft
+        self._forms = telegram.forms
         self._draft_id = draft_id % 2**31 or 1
         self._shown: str | None = None
         self._activities = 0
@@ -205,17 +165,11 @@ class GrowingMessage(TelegramSurface):
     _RESERVE = 8  # of twenty messages a minute, left for answers
 
     def __init__(
-        self,
-        client: BotClient,
-        tempo: TelegramTempo,
-        context_keys: Mapping[str, str],
-        record: StreamRecord,
-        pace: Pace,
-        reply_to: int | None,
+        self, telegram: TelegramContext, context_keys: Mapping[str, str], record: StreamRecord, reply_to: int | None
     ) -> None:
-        super().__init__(client, tempo, context_keys, record)
-        self.pause_seconds = tempo.edit
-        self._pace = pace
+        super().__init__(telegram, context_keys, record)
+        self.pause_seconds = telegram.tempo.edit
+        self._pace = telegram.pace
         self._reply_to = reply_to
         self._message_id: str | None = None
         self._is_full = False

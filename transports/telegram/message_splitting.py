@@ -1,6 +1,5 @@
 """The splitting of an answer into messages that Telegram takes: none is too long, and none shows nothing."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -16,17 +15,10 @@ MAX_TEXT_UNITS: Final = 4096
 MAX_CAPTION_UNITS: Final = 1024
 MAX_ENTITIES: Final = 100
 _BLANKS: Final = " \n\t\u00a0\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u3164\ufeff"
-# What reads the same whether it is taken for markdown or not: no marks, and no line that may begin anything.
-_LONGEST_PLAIN: Final = 2_000
-_MARKS: Final = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
-_LINE: Final = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
-_PLAIN: Final = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
 
 
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
     """Return the messages that markdown makes, in order; none if there is nothing to read."""
-    if is_plain(markdown) and not moments and 2 * len(markdown) <= max_units:  # a character is two units at most
-        return [Rich(storable(markdown))]
     if not markdown.strip(_BLANKS):
         return []
     written = storable(markdown)
@@ -55,8 +47,3 @@ def format_blocks(blocks: Blocks, *, max_units: int = MAX_TEXT_UNITS, moments: S
     else:
         pieces = (render_blocks(each, moments) for each in in_pieces(blocks, max_units, size))
     return [each for each in pieces if each.text.strip(_BLANKS)]
-
-
-def is_plain(text: str) -> bool:
-    """Return whether a text, as short as most are, holds nothing that markdown would make something of."""
-    return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None

@@ -23,7 +23,6 @@ from transports.telegram.rich import as_rich
 
 VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
-_GAINING: Final = ("|", "$", "\\(", "\\[")  # no table or formula goes without
 _LONGEST_CAPTION = 10_000  # characters of markdown; whatever is longer is no caption
 ALBUM: Final = "album"
 # What Telegram publishes for sendMediaGroup and for sending files.
@@ -97,11 +96,9 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
     texts = _texts(answer, has_more=bool(files) or not answer.buttons)
     if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
         return [spoken[0] | {"form": VOICE, "plain": texts}]
-    is_long, text = len(texts) > 1, answer.text
-    may_gain = is_long or any(each in text for each in _GAINING)
-    if not is_rich or answer.formatted is not None or answer.role is Role.SYSTEM or not texts or not may_gain:
+    if not is_rich or answer.formatted is not None or answer.role is Role.SYSTEM or not texts:
         return texts
-    rich = as_rich(text, is_long=is_long)
+    rich = as_rich(answer.text, is_long=len(texts) > 1)
     if rich is None:
         return texts
     return [{"method": "sendRichMessage", "rich_message": rich, "form": RICH, "plain": texts}]

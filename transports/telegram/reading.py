@@ -18,6 +18,7 @@ from transports.common.documents import ExtractedFiles
 from transports.common.json_fields import field, integer, items_of, string
 from transports.markdown.links import link
 from transports.telegram.button_presses import pressed_message
+from transports.telegram.context import TelegramContext
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
@@ -70,14 +71,14 @@ class MessageContent:
 class TelegramReader:
     """Reads events, with their files."""
 
-    def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: TelegramFiles, accept: Accept) -> None:
+    def __init__(self, telegram: TelegramContext, accept: Accept) -> None:
         """Make a reader.
 
         Args:
             accept: Stores an update where it belongs.
         """
-        self._identify = identify
-        self._files = files
+        self._telegram = telegram
+        self._files = TelegramFiles(telegram)
         self._accept = accept
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
@@ -88,7 +89,7 @@ class TelegramReader:
         if is_misplaced(event, update):
             await self._accept([update])
             return None
-        bot = await self._identify()
+        bot = await self._telegram.identify()
         heard = listen(update, bot)
         if heard is None:
             return None

@@ -1,16 +1,14 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from telegram.error import BadRequest, TelegramError
 
 from botservice.core.messages import Attachment
-from botservice.storage.database import Storage
 from transports.common.documents import (
-    DocumentReaders,
     ExtractedFiles,
     ExtractionAttempt,
     FetchedFile,
@@ -19,7 +17,8 @@ from transports.common.documents import (
     read_document,
 )
 from transports.common.json_fields import field, integer, string
-from transports.telegram.client import TELEGRAM_FILE_BYTES, BotClient, LocalFileError
+from transports.telegram.client import TELEGRAM_FILE_BYTES, LocalFileError
+from transports.telegram.context import TelegramContext
 
 logger = logging.getLogger(__name__)
 
@@ -52,15 +51,15 @@ class TelegramFile:
 class TelegramFiles:
     """Fetches what came with a message."""
 
-    def __init__(self, client: BotClient, reading: DocumentReaders, storage: Callable[[], Storage | None]) -> None:
-        self._client = client
-        self._reading = reading
-        self._storage = storage
+    def __init__(self, telegram: TelegramContext) -> None:
+        self._telegram = telegram
+        self._client = telegram.client
+        self._reading = telegram.reading
 
     async def fetch(self, *groups: Sequence[TelegramFile], event_id: int) -> list[ExtractedFiles]:
         """Return the files of each group, and in words what is in them or why they are not there."""
         found = [ExtractedFiles() for _ in groups]
-        async with ExtractionAttempt(self._storage(), event_id) as attempt:
+        async with ExtractionAttempt(self._telegram.storage, event_id) as attempt:
             for fetched, files in zip(found, groups, strict=True):
                 for file in files:
                     async with self._reading.memory_limit.taking(file.size_bytes or TELEGRAM_FILE_BYTES):

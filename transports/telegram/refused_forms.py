@@ -21,7 +21,9 @@ from transports.telegram.failures import (
     is_about_entities,
     is_gone,
     is_no_chat,
+    is_reply_gone,
     is_too_late,
+    is_topic_gone,
     is_unreadable,
 )
 from transports.telegram.formatting import DATE_TIME
@@ -78,6 +80,8 @@ class Forms(Refusals[Mapping[str, str], str, str]):
         return tuple(sorted(where.items()))
 
 
+Call = Mapping[str, Any]
+IsAbout = Callable[[TelegramError], bool]
 AS_ADMINISTRATOR = "personal"
 AS_REPLY = "personal-reply"
 _ENTITIES: Final = ("entities", "caption_entities")
@@ -125,9 +129,9 @@ class Extras:
         self, context_keys: Mapping[str, str], call: dict[str, Any], payload: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return a call as its chat takes it."""
-        for form, _, is_in, without in _OPTIONAL:
-            if is_in(call) and not await self._forms.takes(context_keys, form):
-                call = without(call)
+        for form, _, is_in, leave_out in _PARTS:
+            if form is not None and is_in(call) and not await self._forms.takes(context_keys, form):
+                call = leave_out(call)
         receiver = payload.get("receiver")
         is_in_group = call["chat_id"].startswith("-") and not is_direct_topic(context_keys)
         if receiver is None or not is_in_group or "message_id" in call:
@@ -163,10 +167,11 @@ class Extras:
         self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError, *, is_named: bool
     ) -> dict[str, Any] | None:
         """Return a call without the first thing that it can do without, if need be one that an error names."""
-        for form, is_about, is_in, without in _OPTIONAL:
-            if is_in(call) and (is_about(error) or not is_named):
-                await self._forms.note(context_keys, form, error.message)
-                return without(call)
+        for form, is_about, is_in, leave_out in _PARTS:
+            if is_in(call) and (is_about(error) if is_named else form is not None):
+                if form is not None:
+                    await self._forms.note(context_keys, form, error.message)
+                return leave_out(call)
         return None
 
 
@@ -199,8 +204,23 @@ def _without_colours(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, "reply_markup": without_styles(call["reply_markup"])}
 
 
-# What a call can do without: its name, whether an error is about it, whether it is there, and the call without it.
-_OPTIONAL: Final = (
+def without(call: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return a call without some of its parameters."""
+    return {name: value for name, value in call.items() if name not in names}
+
+
+def _part(is_about: IsAbout, *names: str) -> tuple[None, IsAbout, Callable[[Call], bool], Callable[[Call], Any]]:
+    """Return parameters as a part that this message alone does without."""
+    return None, is_about, lambda call: any(name in call for name in names), lambda call: without(call, *names)
+
+
+# What a call can do without, in the order in which it is left out: the form that a chat does not take then, if it is
+# one; whether an error is about it, whether it is there, and the call without it.
+_PARTS: Final = (
     ("colours", is_about_buttons, _has_colours, _without_colours),
     ("moments", is_about_entities, _has_moments, _without_moments),
+    _part(is_topic_gone, "message_thread_id"),
+    _part(is_reply_gone, "reply_parameters"),
+    _part(is_about_buttons, "reply_markup"),
+    _part(is_about_entities, "entities", "caption_entities"),
 )

@@ -1,48 +1,35 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass; new topics."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cachetools import FIFOCache
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from botservice.core.errors import DeliveryInstead, DeliveryRefused
-from botservice.storage.database import Storage
 from botservice.turns.turn import Delivery
-from transports.common.pacing import Pace
 from transports.common.stored_files import ending_of, read_stored_file
-from transports.telegram.client import BotClient, InputFile, as_media
+from transports.telegram.client import InputFile, as_media
+from transports.telegram.context import TelegramContext
 from transports.telegram.failures import (
     as_delivery_error,
-    is_about_buttons,
-    is_about_entities,
     is_failing,
     is_gone,
     is_kind_forbidden,
     is_method_unknown,
     is_not_editable,
     is_not_modified,
-    is_reply_gone,
     is_too_large,
-    is_topic_gone,
     is_unreadable,
     wait_of,
 )
-from transports.telegram.formatting import DATE_TIME
-from transports.telegram.inbound_events import BotIdentity, send_parameters, shown_id
+from transports.telegram.inbound_events import send_parameters, shown_id
 from transports.telegram.keyboards import in_topic
-from transports.telegram.refused_forms import Extras, Forms
+from transports.telegram.refused_forms import Extras, without
 
 logger = logging.getLogger(__name__)
 
-# What can be left out of a call, and the refusals that this may help against.
-_LEFT_OUT = (
-    (is_topic_gone, ("message_thread_id",)),
-    (is_reply_gone, ("reply_parameters",)),
-    (is_about_buttons, ("reply_markup",)),
-    (is_about_entities, ("entities", "caption_entities")),
-)
 # Simpler and simpler: seen by all, no colours, no times, another chat, no topic, no reply, no formatting, another kind.
 _MAX_TRIES = 9
 # A server may fail at a form alone: after so many tries the words go out as they did before.
@@ -54,12 +41,12 @@ _NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 class TelegramSender:
     """Sends deliveries. What Telegram refuses for a reason that can be removed is sent again without it."""
 
-    def __init__(self, client: BotClient, pace: Pace, storage: Callable[[], Storage | None], forms: Forms) -> None:
-        self._client = client
-        self._pace = pace
-        self._storage = storage
-        self._forms = forms
-        self._extras = Extras(forms)
+    def __init__(self, telegram: TelegramContext) -> None:
+        self._telegram = telegram
+        self._client = telegram.client
+        self._pace = telegram.pace
+        self._forms = telegram.forms
+        self._extras = Extras(telegram.forms)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message id."""
@@ -129,20 +116,10 @@ class TelegramSender:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
             edit = call | {"method": "editMessageText", "message_id": delivery.external_id, "if_anew": reply}
-            return await self._with_extras(context_keys, edit, delivery)
+            return await self._extras.put_on(context_keys, edit, delivery.payload)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
-        return await self._with_extras(context_keys, call | reply, delivery)
-
-    async def _with_extras(
-        self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
-    ) -> dict[str, Any]:
-        """Return a call as its chat takes it; words and their marks are taken everywhere."""
-        entities = call.get("entities") or call.get("caption_entities") or ()
-        has_moments = any(each["type"] == DATE_TIME for each in entities)
-        if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
-            return call
-        return await self._extras.put_on(context_keys, call, delivery.payload)
+        return await self._extras.put_on(context_keys, call | reply, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parameters of an album: its files next to what names them."""
@@ -154,7 +131,7 @@ class TelegramSender:
     ) -> InputFile | str:
         if "url" in file:
             return str(file["url"])
-        data = await read_stored_file(self._storage(), context_keys, file)
+        data = await read_stored_file(self._telegram.storage, context_keys, file)
         name = file.get("name") or f"{file['field']}{ending_of(str(file['mime_type']))}"
         return InputFile(data, filename=name, attach=is_attached)
 
@@ -172,18 +149,15 @@ def _is_form_refused(error: TelegramError, attempts: int) -> bool:
 def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: bool) -> dict[str, Any] | None:
     """Return the call without what Telegram did not take, or None if nothing can be left out."""
     if isinstance(error, ChatMigrated):
-        return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
+        return {**without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
     if not isinstance(error, BadRequest | Forbidden):
         return None
     if call["method"] == "editMessageText" and is_not_editable(error):
         return {
-            **_without(call, "message_id", "if_anew"),
+            **without(call, "message_id", "if_anew"),
             **call["if_anew"],
             "method": "sendRichMessage" if "rich_message" in call else "sendMessage",
         }
-    for fits, names in _LEFT_OUT:
-        if fits(error) and any(name in call for name in names):
-            return _without(call, *names)
     return None if has_other_form else _as_document(call, error) or _as_words(call, error)
 
 
@@ -191,7 +165,7 @@ def _as_words(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] |
     """Return what stands below a file as a message, where a chat takes no such files."""
     if "caption" not in call or not is_kind_forbidden(error):
         return None
-    kept = _without(call, "photo", "voice", "audio", "video", "document", "caption", "caption_entities")
+    kept = without(call, "photo", "voice", "audio", "video", "document", "caption", "caption_entities")
     entities = {"entities": call["caption_entities"]} if call.get("caption_entities") else {}
     return {**kept, **entities, "method": "sendMessage", "text": call["caption"]}
 
@@ -204,11 +178,7 @@ def _as_document(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any
         return None
     if not any(word in words for word in ("photo", "image", "voice", "audio", "video", "too big")):
         return None
-    return {**_without(call, field), "method": "sendDocument", "document": call[field]}
-
-
-def _without(call: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in call.items() if name not in names}
+    return {**without(call, field), "method": "sendDocument", "document": call[field]}
 
 
 _MOST_CHATS: Final = 10_000
@@ -217,17 +187,17 @@ _MOST_CHATS: Final = 10_000
 class Topics:
     """Makes topics where Telegram lets the bot; a chat in which it does not is not tried again."""
 
-    def __init__(self, client: BotClient) -> None:
-        self._client = client
+    def __init__(self, telegram: TelegramContext) -> None:
+        self._telegram = telegram
         self._refused: FIFOCache[str, None] = FIFOCache(_MOST_CHATS)
 
-    async def open(self, context_keys: Mapping[str, str], name: str, bot: BotIdentity) -> bool:
+    async def open(self, context_keys: Mapping[str, str], name: str) -> bool:
         """Return whether a new topic is there to go on in. Only private chats have them by the bot's doing."""
         chat_id = context_keys.get("chat_id", "-")
-        if not bot.has_topics or chat_id.startswith("-") or chat_id in self._refused:
+        if not self._telegram.bot.has_topics or chat_id.startswith("-") or chat_id in self._refused:
             return False
         try:
-            await self._client.call("createForumTopic", chat_id=chat_id, name=name)
+            await self._telegram.client.call("createForumTopic", chat_id=chat_id, name=name)
         except TelegramError as error:
             logger.warning("telegram.topic_refused", extra={"reason": error.message})
             if isinstance(error, BadRequest | Forbidden | InvalidToken) and not is_unreadable(error):

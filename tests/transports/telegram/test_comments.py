@@ -7,7 +7,7 @@ from standins.bot_api import BotApi, Person, Refuse, Said
 from standins.clocks import fast_clock
 
 from botservice import Attachment, Tool, ToolCall
-from transports.telegram.live import TelegramTempo
+from transports.telegram.context import TelegramTempo
 
 GROUP = -1001000000001
 ANNA, BERTA = Person(101, "Anna", username="anna"), Person(102, "Berta", username="berta")

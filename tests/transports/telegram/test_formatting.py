@@ -16,7 +16,7 @@ from botservice.core.formatted_text import FormattedText, Item, List, Paragraph,
 from botservice.core.messages import storable
 from transports.markdown.reading import read_markdown
 from transports.telegram.formatting import Rich, as_wire, checked_link, render_blocks, units
-from transports.telegram.message_splitting import format_blocks, format_markdown, is_plain
+from transports.telegram.message_splitting import format_blocks, format_markdown
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpus import cases
@@ -250,23 +250,6 @@ def test_markup_without_words_keeps_its_signs(markdown: str) -> None:
     (piece,) = format_markdown(markdown)
     assert piece.text == markdown.strip()
     accept(piece)
-
-
-MOSTLY_WORDS = st.one_of(st.sampled_from(list("ab1. \n\n):;-+='\"(%^{}/?,@é😀\u00a0\u2028")), st.characters())
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.text(alphabet=MOSTLY_WORDS, min_size=1, max_size=40).filter(is_plain))
-def test_what_needs_no_converting_reads_as_if_it_had_been_converted(text: str) -> None:
-    assert format_markdown(text) == [Rich(storable(text))]
-    assert rendered(f"{text}\n\n**more**") == f"{text}\n\nmore", "with a mark in it, the whole is converted"
-
-
-@pytest.mark.parametrize(
-    "text", ["1. one", "- a", "a\n---", "a  \nb", "a\n\n\nb", " a", "a_b_", "x\n=", "&amp;", "a\rb"]
-)
-def test_what_markdown_may_make_something_of_is_converted(text: str) -> None:
-    assert not is_plain(text)
 
 
 @settings(max_examples=100, deadline=None)

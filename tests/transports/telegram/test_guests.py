@@ -24,8 +24,8 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.texts import in_language
 from botservice.texts.formatted import line, quoted
+from transports.telegram.context import TelegramTempo
 from transports.telegram.guests import plan_guest
-from transports.telegram.live import TelegramTempo
 
 ADA, BOB = Person(42, "Ada"), Person(43, "Bob")
 AT_ONCE, NEVER = TelegramTempo(first_sign=0.0), TelegramTempo(first_sign=3600.0)

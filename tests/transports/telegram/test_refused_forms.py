@@ -13,7 +13,7 @@ from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.texts import in_language
-from transports.telegram.live import TelegramTempo
+from transports.telegram.context import TelegramTempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

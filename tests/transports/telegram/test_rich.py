@@ -8,7 +8,7 @@ from standins.bot_api import BotApi, LoseAnswer, RateLimits, Refuse
 from standins.clocks import JumpingClock, fast_clock
 
 from botservice import Storage
-from transports.telegram.live import TelegramTempo
+from transports.telegram.context import TelegramTempo
 from transports.telegram.rich import as_rich
 
 TABLE = "Here you are:\n\n| Name | Price |\n|:--|--:|\n| **Tea** | 2 |\n| Coffee | 3 |"

@@ -10,7 +10,7 @@ from standins.clocks import JumpingClock, fast_pace
 from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import deliveries
-from transports.telegram.live import TelegramTempo
+from transports.telegram.context import TelegramTempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
