@@ -21,7 +21,7 @@ from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from botservice.telemetry.logs import register_secret
 from transports.slack.client import SlackClient
-from transports.slack.installation_queries import (
+from transports.slack.queries import (
     add_oauth_state,
     delete_installation,
     find_installation,

@@ -1,11 +1,11 @@
-"""Every statement of conversations in Slack: the titles of sessions, and what is looked up of messages and turns."""
+"""Every statement of the Slack transport: its own tables, and what it looks up in those of conversations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, or_, select
+from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, insert, or_, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
@@ -17,10 +17,18 @@ from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.people import gate_decisions
-from botservice.storage.tables.platforms import feedback, slack_titles
+from botservice.storage.tables.platforms import (
+    feedback,
+    slack_grids,
+    slack_installations,
+    slack_oauth_states,
+    slack_refusals,
+    slack_titles,
+)
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import are_owed, find_offered, has_arrived
 from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
+from transports.slack.workspaces import StoredInstallation
 
 _PLATFORM: Final = "slack"
 _SAID_BY_PERSON = (messages.c.author_platform == _PLATFORM) & (messages.c.author_id == bindparam("person"))
@@ -78,38 +86,28 @@ def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now:
 # What was asked
 
 _ASKED = select(events.c.raw, events.c.context_id).where(events.c.turn_id == bindparam("turn")).order_by(events.c.id)
-_CHANGES = select(events.c.raw, events.c.kind).where(
-    EVENT_IS_EXTERNAL, events.c.context_id == bindparam("context"), events.c.external_id == bindparam("ts")
-)
 _LAST_CHANGE = (
-    _CHANGES.where(events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]))
+    select(events.c.raw, events.c.kind)
+    .where(EVENT_IS_EXTERNAL, events.c.context_id == bindparam("context"), events.c.external_id == bindparam("ts"))
+    .where(events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]))
     .order_by(events.c.order_key.desc())
     .limit(1)
 )
-_WAS_DELETED = _CHANGES.where(events.c.kind == EventKind.DELETE.value).limit(1)
 
 
-def find_question(connection: Connection, turn_id: int) -> SlackMessage | None:
-    """Return the first message that a turn answers, as it is now; None where it was deleted, or is no message."""
-    row = connection.execute(_ASKED.limit(1), {"turn": turn_id}).one_or_none()
-    message = None if row is None else stored_message(row.raw or b"")
-    if row is None or message is None:
-        return None
-    changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
-    if changed is None:
-        return message
-    return stored_message(changed.raw or b"") if changed.kind == EventKind.EDIT else None
+def list_questions(connection: Connection, turn_id: int) -> list[tuple[SlackMessage | None, bool]]:
+    """Return the messages that a turn answers, as they are now, and whether each was deleted.
 
-
-def is_all_deleted(connection: Connection, turn_id: int) -> bool:
-    """Return whether a turn answers messages alone, all of which were deleted since: nobody is answered then."""
-    asked = connection.execute(_ASKED, {"turn": turn_id}).all()
-    written = [(row.context_id, stored_message(row.raw or b"")) for row in asked]
-    return bool(written) and all(
-        message is not None
-        and connection.execute(_WAS_DELETED, {"context": context, "ts": message.ts}).first() is not None
-        for context, message in written
-    )
+    A press or a command is None.
+    """
+    found: list[tuple[SlackMessage | None, bool]] = []
+    for raw, context_id in connection.execute(_ASKED, {"turn": turn_id}).all():
+        message = stored_message(raw or b"")
+        sought = {"context": context_id, "ts": None if message is None else message.ts}
+        changed = None if message is None else connection.execute(_LAST_CHANGE, sought).one_or_none()
+        is_deleted = changed is not None and changed.kind == EventKind.DELETE
+        found.append((message if changed is None or is_deleted else stored_message(changed.raw or b""), is_deleted))
+    return found
 
 
 def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str) -> frozenset[str] | None:
@@ -117,7 +115,7 @@ def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str
     context_id = find_context(connection, ContextKeys.of(context_keys))
     if context_id is None:
         return frozenset()
-    is_late = are_owed(connection, context_id)
+    is_late = are_owed(connection, context_id)  # asked first: what arrives between the two is found by the second
     offered = find_offered(connection, context_id, _PLATFORM, ts)
     if offered is None:
         # Earlier releases keep no buttons with a message.
@@ -295,3 +293,111 @@ def store_reaction(
         return found is not None and write_feedback(connection, found[0], author, verdict, now)
     stands = connection.execute(_VERDICT, {"turn": found[0], "person": author.id}).scalar_one_or_none()
     return stands == verdict and write_feedback(connection, found[0], author, None, now)
+
+
+# Installations: a workspace's own counts before the one of its organisation
+
+_installed = slack_installations.c
+_ORGANISATION = select(slack_grids.c.enterprise_id).where(slack_grids.c.team_id == bindparam("team"))
+_FIND_INSTALLATION = (
+    select(*(_installed[each.name] for each in fields(StoredInstallation)))
+    .where(
+        or_(
+            _installed.team_id == bindparam("team"),
+            _installed.is_enterprise & (_installed.enterprise_id == bindparam("enterprise")),
+            _installed.is_enterprise & _installed.enterprise_id.in_(_ORGANISATION),
+        ),
+        or_(_installed.enterprise_id == bindparam("enterprise"), bindparam("enterprise") == ""),
+    )
+    .order_by(_installed.team_id.desc())
+    .limit(1)
+)
+_insert_installation = upserting(slack_installations, "enterprise_id", "team_id")
+_insert_grid = upserting(slack_grids, "team_id")
+_IS_KNOWN = (
+    (_installed.enterprise_id == bindparam("enterprise"))
+    & (_installed.team_id == bindparam("team"))
+    & (_installed.refresh_token == bindparam("known"))
+)
+_LEASE_REFRESH = (
+    update(slack_installations)
+    .where(_IS_KNOWN, or_(_installed.refreshing_until.is_(None), _installed.refreshing_until < bindparam("now")))
+    .values(refreshing_until=bindparam("until"))
+    .returning(_installed.team_id)
+)
+
+
+def find_installation(connection: Connection, enterprise_id: str, team_id: str) -> StoredInstallation | None:
+    """Return the installation that counts for a workspace."""
+    row = connection.execute(_FIND_INSTALLATION, {"enterprise": enterprise_id, "team": team_id}).one_or_none()
+    return None if row is None else StoredInstallation(*row)
+
+
+def store_installation(connection: Connection, new: StoredInstallation) -> None:
+    """Store an installation in place of an earlier one, and forget what its workspaces have refused.
+
+    They may have given the bot more scopes.
+    """
+    connection.execute(_insert_installation(connection), asdict(new) | {"refreshing_until": None})
+    is_asked = slack_refusals.c.team_id == new.team_id
+    if new.is_enterprise:
+        teams = select(slack_grids.c.team_id).where(slack_grids.c.enterprise_id == new.enterprise_id)
+        is_asked |= slack_refusals.c.team_id.in_(teams)
+    connection.execute(delete(slack_refusals).where(is_asked))
+
+
+def delete_installation(connection: Connection, enterprise_id: str, team_id: str) -> None:
+    """Delete what is kept of an installation."""
+    gone = delete(slack_installations).where(_installed.team_id == team_id)
+    # An event may leave the organisation out.
+    connection.execute(gone if team_id else gone.where(_installed.enterprise_id == enterprise_id))
+
+
+def store_grid(connection: Connection, team_id: str, enterprise_id: str) -> None:
+    """Store which organisation a workspace belongs to."""
+    connection.execute(_insert_grid(connection), {"team_id": team_id, "enterprise_id": enterprise_id})
+
+
+def lease_refresh(connection: Connection, known: StoredInstallation, now: datetime, until: datetime) -> bool:
+    """Take the right to refresh a token until a moment; return whether no other process has it."""
+    return connection.execute(_LEASE_REFRESH, {**_names(known), "now": now, "until": until}).first() is not None
+
+
+def store_tokens(
+    connection: Connection, known: StoredInstallation, token: bytes, refresh_token: bytes, expires_at: datetime
+) -> None:
+    """Store the tokens that take the place of known ones."""
+    values = {"token": token, "refresh_token": refresh_token, "token_expires_at": expires_at}
+    connection.execute(
+        update(slack_installations).where(_IS_KNOWN).values(**values, refreshing_until=None), _names(known)
+    )
+
+
+def _names(known: StoredInstallation) -> dict[str, Any]:
+    return {"enterprise": known.enterprise_id, "team": known.team_id, "known": known.refresh_token}
+
+
+def add_oauth_state(connection: Connection, state: str, now: datetime, expires_at: datetime) -> None:
+    """Store the state of an installation that begins, and delete those that have expired."""
+    connection.execute(delete(slack_oauth_states).where(slack_oauth_states.c.expires_at < now))
+    connection.execute(insert(slack_oauth_states), {"state": state, "expires_at": expires_at})
+
+
+def take_oauth_state(connection: Connection, state: str) -> datetime | None:
+    """Delete a state; return when it expires, or None if there was none."""
+    taken = delete(slack_oauth_states).where(slack_oauth_states.c.state == state)
+    return connection.execute(taken.returning(slack_oauth_states.c.expires_at)).scalar_one_or_none()
+
+
+_insert_refusal = upserting(slack_refusals, "team_id", "feature")
+
+
+def list_refused(connection: Connection, team_id: str, since: datetime) -> set[str]:
+    """Return the features that a workspace has refused since a moment."""
+    refused = select(slack_refusals.c.feature).where(slack_refusals.c.team_id == team_id)
+    return set(connection.execute(refused.where(slack_refusals.c.refused_at > since)).scalars())
+
+
+def store_refusal(connection: Connection, team_id: str, feature: str, now: datetime) -> None:
+    """Store that a workspace refuses a feature."""
+    connection.execute(_insert_refusal(connection), {"team_id": team_id, "feature": feature, "refused_at": now})

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from botservice.storage.database import Storage
 from transports.common import refusals
 from transports.slack.client import SlackFailure
-from transports.slack.installation_queries import list_refused, store_refusal
+from transports.slack.queries import list_refused, store_refusal
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from transports.slack.formatting import (
     rich_text,
 )
 from transports.slack.inbound_events import timestamp, word
-from transports.slack.queries import is_all_deleted
+from transports.slack.queries import list_questions
 from transports.slack.refusals import Feature
 from transports.slack.streams import Streams, stop_stream
 from transports.slack.workspaces import Workspace
@@ -112,7 +112,8 @@ class SlackSender:
         storage, turn_id = self._slack.storage, delivery.turn_id
         if storage is None or delivery.is_replacing or "asked_at" not in delivery.payload:
             return False
-        return await storage.read(lambda connection: is_all_deleted(connection, turn_id), is_short=True)
+        asked = await storage.read(lambda connection: list_questions(connection, turn_id), is_short=True)
+        return bool(asked) and all(is_deleted for _, is_deleted in asked)
 
     async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
         """Post a message; where nothing can be replied to, a person alone is answered without a thread."""

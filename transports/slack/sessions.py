@@ -17,7 +17,7 @@ from botservice.turns.call_queries import is_awaiting_approval
 from botservice.turns.turn import Delivery
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
-from transports.slack.queries import find_question, has_title, mark_titled, unmark_titled
+from transports.slack.queries import has_title, list_questions, mark_titled, unmark_titled
 from transports.slack.reading import readable
 from transports.slack.refusals import Feature
 from transports.slack.workspaces import Workspace
@@ -128,7 +128,8 @@ class Titles:
             return
         if await storage.read(lambda connection: has_title(connection, keys, thread_ts), is_short=True):
             return
-        question = await storage.read(lambda connection: find_question(connection, turn_id))
+        asked = await storage.read(lambda connection: list_questions(connection, turn_id))
+        question = next((message for message, is_deleted in asked if not is_deleted), None)
         now = storage.now()
         context_id = await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
         if context_id is None:
