@@ -24,7 +24,7 @@ from botservice.people.usage import Payer
 from botservice.storage.tables.conversations import events, messages, reminders, turns
 from botservice.storage.tables.platforms import feedback
 from botservice.turns.delivery_queries import owe_in_turn
-from transports.slack.interactions import write_feedback
+from transports.slack.button_presses import write_feedback
 
 GROUP = -100500
 CHANNEL = {"id": -100777, "type": "channel", "title": "Channel"}

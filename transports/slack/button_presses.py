@@ -1,7 +1,9 @@
 """Pressed buttons: what stands behind one is said once or carried out at once, and the message shows the choice."""
 
+import asyncio
 import html
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,17 +21,117 @@ from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import read_when_known
 from transports.common.json_fields import field, items_of
 from transports.slack.answer_blocks import markdown, read_page
-from transports.slack.client import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.context import SlackContext
-from transports.slack.formatting import BUTTON, escape_words, find_address
-from transports.slack.inbound_events import COMMAND_PREFIX, EventSource, context_keys, order_of, raw, stored
-from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
-from transports.slack.queries import find_askers
+from transports.slack.formatting import BUTTON, FEEDBACK, escape_words, find_address
+from transports.slack.inbound_events import (
+    COMMAND_PREFIX,
+    EventSource,
+    account_of,
+    context_keys,
+    order_of,
+    raw,
+    stored,
+    team_of,
+    timestamp,
+    word,
+)
+from transports.slack.queries import find_askers, store_verdict
+from transports.slack.workspaces import CALL_SECONDS
 
 logger = logging.getLogger(__name__)
 
 _CHOSEN: Final = "✓"
 _OF_WORDS: Final = ("data_table", "data_visualization", "header", "markdown", "rich_text", "section", "table")
+
+
+_VALUE = re.compile(r"(good|bad):(\d{1,18})")
+
+
+async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
+    """Store what a person thinks of an answer; a second press takes the place of the first."""
+    found = _VALUE.fullmatch(value)
+    if found is None:
+        return
+    verdict, turn_id, place = found[1], int(found[2]), (team, channel)
+    author, now = Author("slack", account_of(team, user)), storage.now()
+    # The turn may have been forgotten, or another database wrote the button.
+    is_stored = await storage.write(lambda connection: store_verdict(connection, turn_id, place, author, verdict, now))
+    logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})
+
+
+@dataclass(frozen=True, slots=True)
+class SlackPress:
+    """A pressed button.
+
+    Attributes:
+        ts: The message that it stands under.
+        at: When it was pressed.
+        root: The thread that the message stands in.
+        is_ephemeral: Whether nobody but the presser sees the message.
+    """
+
+    name: str
+    value: str | None
+    team: str
+    channel: str
+    user: str
+    user_name: str | None
+    ts: str | None
+    at: str | None
+    root: str | None
+    response_url: str | None
+    is_ephemeral: bool
+
+    @property
+    def context_keys(self) -> dict[str, str]:
+        """What the conversation is called that the message belongs to."""
+        return context_keys(self.team, self.channel, self.root)
+
+
+def read_press(body: Mapping[str, Any]) -> SlackPress | None:
+    """Return the button of ours that was pressed; None for anything else."""
+    action = next(iter(items_of(body, "actions")), None)
+    name, team = field(action, "action_id"), team_of(body)
+    user, channel = field(body, "user"), word(field(body, "channel", "id"))
+    user_id, value, url = word(field(user, "id")), field(action, "value"), field(body, "response_url")
+    if field(body, "type") != "block_actions" or not isinstance(name, str) or field(action, "url"):
+        return None
+    if team is None or user_id is None or channel is None:
+        return None
+    message, container = field(body, "message"), field(body, "container")
+    return SlackPress(
+        name,
+        value if isinstance(value, str) else None,
+        team,
+        channel,
+        user_id,
+        word(field(user, "name")) or word(field(user, "username")),
+        timestamp(field(container, "message_ts")) or timestamp(field(message, "ts")),
+        timestamp(field(action, "action_ts")),
+        timestamp(field(container, "thread_ts")) or timestamp(field(message, "thread_ts")),
+        url if isinstance(url, str) else None,
+        field(container, "is_ephemeral") is True,
+    )
+
+
+async def tell_presser(client: SlackClient, press: SlackPress, text: str) -> None:
+    """Tell the person who pressed a button something that nobody else sees; nothing depends on it."""
+    if press.response_url is None:
+        return
+    place = {} if press.root is None else {"thread_ts": press.root}
+    body = {"response_type": "ephemeral", "replace_original": False, "text": text, **place}
+    try:
+        await client.respond(press.response_url, body)
+    except BotServiceError as error:
+        logger.info("slack.presser_not_told", extra={"reason": str(error)})
+
+
+async def rate(body: Mapping[str, Any], storage: Storage) -> None:
+    """Store what a pressed thumb says of an answer; any other press is none."""
+    press = read_press(body)
+    if press is not None and press.name == FEEDBACK:
+        await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +212,9 @@ def _is_ours(element: object) -> bool:
 class Presses:
     """Stores what people choose, once for each message, and has it show the choice; carries out what they decide."""
 
-    def __init__(self, slack: SlackContext, interactions: Interactions) -> None:
+    def __init__(self, slack: SlackContext) -> None:
         self._slack = slack
         self._workspaces = slack.workspaces
-        self._interactions = interactions
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
         """Store what a pressed button says, or carry it out; return whether it is one that says something.
@@ -158,7 +259,8 @@ class Presses:
         """Return the conversation that a press belongs to; what the presser alone sees, to theirs with the bot."""
         if not press.is_ephemeral:
             return press.context_keys
-        return context_keys(press.team, await self._interactions.conversation(press.team, press.user))
+        async with asyncio.timeout(CALL_SECONDS):
+            return context_keys(press.team, await self._workspaces.find_direct_channel(press.team, press.user))
 
     async def _event(self, key: str, press: SlackPress, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
         more: dict[str, str | None] = {"thread_ts": press.root or ts}

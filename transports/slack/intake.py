@@ -107,7 +107,7 @@ class SlackIntake(Intake):
         super().__init__()
         self._workspaces = slack.workspaces
         self._interactions = Interactions(slack.workspaces)
-        self._presses = Presses(slack, self._interactions)
+        self._presses = Presses(slack)
         self._suggestions = suggestions
         self._views = views
         self._listening = slack.manners.listening

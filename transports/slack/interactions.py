@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,6 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
-from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
 from botservice.core.states import EventKind
 from botservice.storage.database import Connection, Storage
@@ -20,10 +18,9 @@ from botservice.texts import in_language
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import read_when_known
-from transports.common.json_fields import field, items_of
-from transports.slack.client import SlackClient
+from transports.common.json_fields import field
+from transports.slack.button_presses import rate
 from transports.slack.content import words_of
-from transports.slack.formatting import FEEDBACK
 from transports.slack.inbound_events import (
     EventSource,
     account_of,
@@ -35,8 +32,8 @@ from transports.slack.inbound_events import (
     timestamp,
     word,
 )
-from transports.slack.queries import find_answered_turn, is_any_on_its_way, store_reaction, store_verdict
-from transports.slack.workspaces import Workspaces
+from transports.slack.queries import find_answered_turn, is_any_on_its_way, store_reaction
+from transports.slack.workspaces import CALL_SECONDS, Workspaces
 
 _THUMBS: Final = {"+1": "good", "thumbsup": "good", "-1": "bad", "thumbsdown": "bad"}
 _MAX_KNOWN: Final = 10_000
@@ -126,80 +123,8 @@ ASK_ANYTHING: Final = "ask_anything"
 QUESTION_BLOCK: Final = "question"
 QUESTION_INPUT: Final = "text"
 
-_VALUE = re.compile(r"(good|bad):(\d{1,18})")
-
-# Slack waits three seconds for the answer to a command, and its dialogs open for as long.
-_CALL_SECONDS = 2.0
 _MAX_QUOTE_CHARACTERS = 1500
-_MAX_CONVERSATIONS = 10_000
 _MAX_KEPT_CHARACTERS = 3000
-
-
-async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
-    """Store what a person thinks of an answer; a second press takes the place of the first."""
-    found = _VALUE.fullmatch(value)
-    if found is None:
-        return
-    verdict, turn_id, place = found[1], int(found[2]), (team, channel)
-    author, now = Author("slack", account_of(team, user)), storage.now()
-    # The turn may have been forgotten, or another database wrote the button.
-    is_stored = await storage.write(lambda connection: store_verdict(connection, turn_id, place, author, verdict, now))
-    logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})
-
-
-@dataclass(frozen=True, slots=True)
-class SlackPress:
-    """A pressed button.
-
-    Attributes:
-        ts: The message that it stands under.
-        at: When it was pressed.
-        root: The thread that the message stands in.
-        is_ephemeral: Whether nobody but the presser sees the message.
-    """
-
-    name: str
-    value: str | None
-    team: str
-    channel: str
-    user: str
-    user_name: str | None
-    ts: str | None
-    at: str | None
-    root: str | None
-    response_url: str | None
-    is_ephemeral: bool
-
-    @property
-    def context_keys(self) -> dict[str, str]:
-        """What the conversation is called that the message belongs to."""
-        return context_keys(self.team, self.channel, self.root)
-
-
-def read_press(body: Mapping[str, Any]) -> SlackPress | None:
-    """Return the button of ours that was pressed; None for anything else."""
-    action = next(iter(items_of(body, "actions")), None)
-    name, team = field(action, "action_id"), team_of(body)
-    user, channel = field(body, "user"), word(field(body, "channel", "id"))
-    user_id, value, url = word(field(user, "id")), field(action, "value"), field(body, "response_url")
-    if field(body, "type") != "block_actions" or not isinstance(name, str) or field(action, "url"):
-        return None
-    if team is None or user_id is None or channel is None:
-        return None
-    message, container = field(body, "message"), field(body, "container")
-    return SlackPress(
-        name,
-        value if isinstance(value, str) else None,
-        team,
-        channel,
-        user_id,
-        word(field(user, "name")) or word(field(user, "username")),
-        timestamp(field(container, "message_ts")) or timestamp(field(message, "ts")),
-        timestamp(field(action, "action_ts")),
-        timestamp(field(container, "thread_ts")) or timestamp(field(message, "thread_ts")),
-        url if isinstance(url, str) else None,
-        field(container, "is_ephemeral") is True,
-    )
 
 
 class Interactions:
@@ -208,14 +133,14 @@ class Interactions:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
         self.reactions = Reactions(workspaces)
-        self._direct: FIFOCache[tuple[str, str], str] = FIFOCache(_MAX_CONVERSATIONS)
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return a slash command as an event, or None if it says nothing."""
         team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
         if team is None or user is None or trigger is None:
             return None
-        channel = await self.conversation(team, user)
+        async with asyncio.timeout(CALL_SECONDS):
+            channel = await self._workspaces.find_direct_channel(team, user)
         is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
         return _event(
             f"{team}:command:{trigger}", team, channel, EventSource.COMMAND, body, storage.now(), is_stop=is_stop
@@ -229,7 +154,7 @@ class Interactions:
             case "view_submission":
                 return await self._question(body, storage)
             case "block_actions":
-                await _rate(body, storage)
+                await rate(body, storage)
         return None
 
     async def _ask(self, body: Mapping[str, Any]) -> None:
@@ -242,7 +167,7 @@ class Interactions:
             return
         kept = _about(body, message) if is_about else ""
         workspace = await self._workspaces.find(team)
-        async with asyncio.timeout(_CALL_SECONDS):
+        async with asyncio.timeout(CALL_SECONDS):
             person = await self._workspaces.find_person(workspace, user)
             await workspace.call("views.open", trigger_id=trigger, view=question_dialog(kept, person.language))
 
@@ -251,40 +176,9 @@ class Interactions:
         team, user, view_id = team_of(body), word(field(body, "user", "id")), word(field(view, "id"))
         if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
             return None
-        channel = await self.conversation(team, user)
+        async with asyncio.timeout(CALL_SECONDS):
+            channel = await self._workspaces.find_direct_channel(team, user)
         return _event(f"{team}:view:{view_id}", team, channel, EventSource.QUESTION, body, storage.now())
-
-    async def conversation(self, team: str, user: str) -> str:
-        """Return the channel in which a person and the bot are alone; Slack is asked once."""
-        known = self._direct.get((team, user))
-        if known is not None:
-            return known
-        async with asyncio.timeout(_CALL_SECONDS):
-            workspace = await self._workspaces.find(team)
-            answer = await workspace.call("conversations.open", users=user)
-        channel = word(field(answer, "channel", "id"))
-        if channel is None:
-            raise BotServiceError("Slack does not name the conversation")
-        self._direct[team, user] = channel
-        return channel
-
-
-async def tell_presser(client: SlackClient, press: SlackPress, text: str) -> None:
-    """Tell the person who pressed a button something that nobody else sees; nothing depends on it."""
-    if press.response_url is None:
-        return
-    place = {} if press.root is None else {"thread_ts": press.root}
-    body = {"response_type": "ephemeral", "replace_original": False, "text": text, **place}
-    try:
-        await client.respond(press.response_url, body)
-    except BotServiceError as error:
-        logger.info("slack.presser_not_told", extra={"reason": str(error)})
-
-
-async def _rate(body: Mapping[str, Any], storage: Storage) -> None:
-    press = read_press(body)
-    if press is not None and press.name == FEEDBACK:
-        await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
 
 
 def _about(body: Mapping[str, Any], message: object) -> str:

@@ -16,6 +16,7 @@ from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.common.json_fields import field, items_of
 from transports.markdown.links import link
+from transports.slack.button_presses import read_press
 from transports.slack.client import NotInstalled, SlackFailure
 from transports.slack.content import (
     question_about,
@@ -41,7 +42,7 @@ from transports.slack.inbound_events import (
     timestamp,
     word,
 )
-from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
+from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.queries import has_addressed_bot, list_kept_since
 from transports.slack.received_files import SlackFiles, named
 from transports.slack.workspaces import Person, Views, Workspace

@@ -24,7 +24,7 @@ from transports.slack.formatting import (
     mark_of,
     rich_text,
 )
-from transports.slack.inbound_events import timestamp, word
+from transports.slack.inbound_events import timestamp
 from transports.slack.queries import list_questions
 from transports.slack.refusals import Feature
 from transports.slack.streams import Streams, stop_stream
@@ -91,7 +91,9 @@ class SlackSender:
         if "only_for" in delivery.payload:
             if "text" in delivery.payload and await self._whisper(workspace, place, delivery):
                 return None
-            place = await self._alone(workspace, delivery)
+            asker = str(delivery.payload["only_for"])
+            channel = await self._slack.workspaces.find_direct_channel(workspace.team_id, asker)
+            place = {"channel": channel, "thread_ts": None}
         if "file" in delivery.payload:
             if delivery.external_id is not None:
                 await _take_away(workspace, place, delivery.external_id)
@@ -156,14 +158,6 @@ class SlackSender:
                 await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)
             return False
         return True
-
-    async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
-        """Return the direct conversation with the person who asked."""
-        answer = await workspace.call("conversations.open", users=delivery.payload["only_for"])
-        channel = word(field(answer, "channel", "id"))
-        if channel is None:
-            raise DeliveryRefused("Slack does not name the conversation with the person who asked")
-        return {"channel": channel, "thread_ts": None}
 
     async def _end_stream(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""

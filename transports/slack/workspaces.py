@@ -30,6 +30,7 @@ _PAUSE_SECONDS = 30.0
 _MAX_CHANNELS: Final = 10_000
 _ASK_SECONDS: Final = 1.5  # of the three in which Slack wants to hear that an event arrived
 _PERSON_ASK_SECONDS: Final = 1.0  # of the same
+CALL_SECONDS: Final = 2.0  # of the same, for the call without which there is nothing to be stored
 _MAX_PEOPLE = 20_000
 _VIEW_SECONDS: Final = 600.0
 _NAME_SECONDS: Final = 3600.0
@@ -137,6 +138,7 @@ class Workspaces:
         self._grids: FIFOCache[str, str] = FIFOCache(_MAX_WORKSPACES)
         self._code_channels: FIFOCache[tuple[str, str], tuple[bool, float]] = FIFOCache(_MAX_CHANNELS)
         self._people: FIFOCache[tuple[str, str], tuple[Person, float]] = FIFOCache(_MAX_PEOPLE)
+        self._direct: FIFOCache[tuple[str, str], str] = FIFOCache(_MAX_PEOPLE)
         self._asking = asyncio.Lock()
         self._changes = 0
 
@@ -226,6 +228,18 @@ class Workspaces:
         """Take note that a workspace's token may be another one now."""
         self._changes += 1
         self._known.pop(team_id, None)
+
+    async def find_direct_channel(self, team_id: str, user_id: str) -> str:
+        """Return the channel in which a person and the bot are alone; Slack is asked once."""
+        known = self._direct.get((team_id, user_id))
+        if known is not None:
+            return known
+        answer = await (await self.find(team_id)).call("conversations.open", users=user_id)
+        channel = word(field(answer, "channel", "id"))
+        if channel is None:
+            raise SlackFailure("channel_not_found", detail="Slack does not name the conversation")
+        self._direct[team_id, user_id] = channel
+        return channel
 
     async def find_person(self, workspace: Workspace, user_id: str) -> Person:
         """Return a person; without a name where Slack does not give it."""
