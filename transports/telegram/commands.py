@@ -1,10 +1,10 @@
 """The menus of commands that Telegram shows: in every language, for private chats, groups and who runs them."""
 
-import asyncio
 import hashlib
 import json
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from telegram.error import RetryAfter
@@ -12,6 +12,7 @@ from telegram.error import RetryAfter
 from botservice.commands.command import Command
 from botservice.storage.database import Storage
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
+from transports.common.connected_transport import insist
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.queries import find_menus_digest, store_menus_digest
@@ -64,22 +65,18 @@ async def set_menus(client: BotClient, storage: Storage, bot_id: int, commands: 
     if await storage.read(lambda connection: find_menus_digest(connection, bot_id)) == digest:
         return
     for menu in wanted:
-        await _insist(client, menu)
+        await insist(partial(client.call, "setMyCommands", **menu), RetryAfter, _wait)
     now = storage.now()
     await storage.write(lambda connection: store_menus_digest(connection, bot_id, digest, now))
     logger.info("telegram.menus_set", extra={"menus": len(wanted)})
 
 
-async def _insist(client: BotClient, menu: dict[str, Any]) -> None:
-    while True:
-        try:
-            await client.call("setMyCommands", **menu)
-        except RetryAfter as error:
-            if wait_of(error) > _LONGEST_WAIT_SECONDS:
-                raise
-            await asyncio.sleep(wait_of(error))
-        else:
-            return
+def _wait(error: Exception, pause_seconds: float) -> float:
+    """Return how long Telegram asks to wait, unless that is too long."""
+    wait = wait_of(error) if isinstance(error, RetryAfter) else pause_seconds
+    if wait > _LONGEST_WAIT_SECONDS:
+        raise error
+    return wait
 
 
 def _digest(wanted: list[dict[str, Any]]) -> str:
