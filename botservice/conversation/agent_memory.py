@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from botservice.conversation.chat_messages import step_messages
 from botservice.conversation.field_codec import dumps, loads
-from botservice.conversation.field_values import freeze
 from botservice.conversation.items import MemoryItem, checked_item, declared_fields, is_marked, revision_of
 from botservice.conversation.readable import plain
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
@@ -294,7 +293,7 @@ def _in_full(item: MemoryItem) -> dict[str, Any]:
     record = item.to_dict()
     marks = {name: record[name] for name in ("kind", "version")} if is_marked(record) else {}
     values = {**declared_fields(item), **{name: item.get_value(name) for name in item.attributes}}
-    return {**marks, **{f"${name}" if name in marks else name: plain(freeze(each)) for name, each in values.items()}}
+    return {**marks, **{f"${name}" if name in marks else name: plain(each) for name, each in values.items()}}
 
 
 def _has_step(item: MemoryItem, steps: list[int]) -> bool:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self
 
-from botservice.conversation.field_codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
-from botservice.conversation.field_values import freeze
+from botservice.conversation.field_codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, freeze, loads
 from botservice.conversation.images import as_images
 from botservice.core.errors import InvalidField
 
@@ -153,6 +152,10 @@ class MemoryItem:
         Args:
             full: Whether to include the model's input.
         """
+        record: dict[str, Any] = loads(dumps(self._encoded(full=full)))
+        return record
+
+    def _encoded(self, *, full: bool = True) -> dict[str, Any]:
         fields = {key: encode(value) for key, value in self._fields.items() if full or key != _MODEL_INPUT}
         if type(self) is MemoryItem and not is_marked(fields):
             return fields
@@ -173,7 +176,7 @@ class MemoryItem:
 
     def to_json(self) -> str:
         """Serialise this item as JSON text, in ASCII."""
-        return dumps(self.to_dict())
+        return dumps(self._encoded())
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:

@@ -23,8 +23,7 @@ from itertools import groupby, repeat
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from botservice.conversation.field_codec import dumps
-from botservice.conversation.field_values import FrozenDict, FrozenList, freeze
+from botservice.conversation.field_codec import FrozenDict, FrozenList, dumps, freeze
 from botservice.conversation.images import read_data_url, write_data_url
 from botservice.conversation.queries import find_system_prompt, insert_prompts, list_prompts
 from botservice.core.messages import Message, Role

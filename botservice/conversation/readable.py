@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.conversation.field_values import FIELD_NAMES, FrozenDict, FrozenList, StepError, Timing
+from botservice.conversation.field_codec import FIELD_NAMES, FrozenDict, FrozenList
+from botservice.conversation.field_values import StepError, Timing
 from botservice.conversation.images import write_data_url
 from botservice.core.messages import Attachment, TokenUsage, storable
 

@@ -14,8 +14,8 @@ MemoryItem
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from botservice.conversation.field_codec import encode
-from botservice.conversation.field_values import FrozenDict, FrozenList, StepError, Timing, ToolResult, freeze
+from botservice.conversation.field_codec import FrozenDict, FrozenList, encode, freeze
+from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.items import MemoryItem
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 
@@ -139,7 +139,7 @@ class FinalAnswerStep(MemoryStep, kind="final_answer"):
 class UnknownStep(MemoryStep, kind="unknown"):
     """A record that this version cannot read. It is kept and written back unchanged.
 
-    Its fields are the JSON values of the record. Your changes to them are written back too.
+    Its fields are the JSON values of the record. `to_dict` gives the original record with your changes.
     """
 
     __slots__ = ("_record",)
@@ -156,8 +156,7 @@ class UnknownStep(MemoryStep, kind="unknown"):
     def _of_record(cls, record: Mapping[str, Any]) -> Self:
         return cls(record)
 
-    def to_dict(self, *, full: bool = True) -> dict[str, Any]:
-        """Convert it into the original record with your changes."""
+    def _encoded(self, *, full: bool = True) -> dict[str, Any]:
         fields = {key: value for key, value in self._fields.items() if full or key != "model_input_messages"}
         return {key: _as_it_came(value) if self._is_original(key) else encode(value) for key, value in fields.items()}
 

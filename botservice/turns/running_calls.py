@@ -13,7 +13,8 @@ from botservice.agent.tool_progress import showing_progress
 from botservice.agent.tool_questions import CallQuestions, ToolQuestions, answering
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context import AgentContext
-from botservice.conversation.field_values import StepError, Timing, ToolResult, freeze
+from botservice.conversation.field_codec import freeze
+from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.steps import ActionStep
 from botservice.core.errors import InvalidField
 from botservice.core.messages import Attachment, ToolCall

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 
-from botservice.conversation.field_codec import decode, dumps, encode, loads
-from botservice.conversation.field_values import FrozenDict, FrozenList, StepError, Timing, freeze
+from botservice.conversation.field_codec import FrozenDict, FrozenList, decode, dumps, encode, freeze, loads
+from botservice.conversation.field_values import StepError, Timing
 from botservice.core.errors import BotServiceError, InvalidField
 from botservice.core.messages import Attachment, Role, TokenUsage, ToolCall
 from tests.memory.strategies import values
