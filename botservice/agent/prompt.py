@@ -6,7 +6,7 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
 from botservice.history.shown import Source
@@ -17,8 +17,6 @@ TOKENS_AROUND_A_MESSAGE: Final = 4
 _MARGIN_PERCENT: Final = 110  # servers put words of their own around messages and tools, and encodings differ a little
 IMAGE_TOKENS_TEXT: Final = "i " * 800  # an image counts like so many words, whatever the bytes are
 _NOT_KEPT: Final = "[what the person had open: not kept]"
-
-T = TypeVar("T")
 
 
 class Prompt(CachedPrompt):
@@ -45,7 +43,6 @@ class Prompt(CachedPrompt):
         self._built: list[ChatMessage] = list(self)
         self._sections: list[tuple[str, int]] = []
         self._sources: dict[int, Source] = {}
-        self._origins: dict[int, ChatMessage] = {}
         self._passing: list[ChatMessage] = []
 
     def add_section(
@@ -63,8 +60,8 @@ class Prompt(CachedPrompt):
             name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at,
                 documents, found, question or steps.
             sources: The messages of the history that they show.
-            is_copied: Append copies and remember their originals: the next prompt uses the same objects again, and
-                changes to this prompt must not reach them.
+            is_copied: Append copies: the next prompt uses the same objects again, and changes to this prompt must not
+                reach them.
             is_kept: Whether the record of the prompt may contain them.
         """
         first = len(self)
@@ -75,8 +72,6 @@ class Prompt(CachedPrompt):
         self._built.extend(self[first:])
         self._sections.append((name, first))
         self._sources.update(enumerate(sources, first))
-        if is_copied:
-            self._origins.update(enumerate(given, first))
         if not is_kept:
             self._passing.extend(self[first:])
 
@@ -133,11 +128,10 @@ class Prompt(CachedPrompt):
 
     def sources(self) -> dict[int, Source]:
         """Map indexes of messages to the parts of the history that they show."""
-        return self._moved(self._sources)
-
-    def origins(self) -> dict[int, ChatMessage]:
-        """Map indexes of messages to their originals."""
-        return self._moved(self._origins)
+        places = self._places()
+        if places is None:
+            return self._sources
+        return {new: source for old, source in self._sources.items() if (new := places[old]) is not None}
 
     def _places(self) -> list[int | None] | None:
         """Return where each message that it was built of stands now; None if nothing has moved."""
@@ -145,12 +139,6 @@ class Prompt(CachedPrompt):
             return None
         by_identity = {id(message): place for place, message in enumerate(self)}
         return [by_identity.get(id(message)) for message in self._built]
-
-    def _moved(self, by_place: dict[int, T]) -> dict[int, T]:
-        places = self._places()
-        if places is None:
-            return by_place
-        return {new: value for old, value in by_place.items() if (new := places[old]) is not None}
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:

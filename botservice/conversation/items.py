@@ -351,6 +351,11 @@ MemoryItem._reserved = _public_names(MemoryItem)  # noqa: SLF001 - __init_subcla
 register_kind(MemoryItem, "item", 1)
 
 
+def record_of(item: MemoryItem, *, full: bool = True) -> dict[str, Any]:
+    """Return the record of an item like `to_dict`, in which bytes are bytes: for `dumps`."""
+    return item._encoded(full=full)  # noqa: SLF001 - of its own module
+
+
 def revision_of(item: MemoryItem) -> int:
     """Return a number that grows with every change of the item's fields."""
     return item._revision  # noqa: SLF001 - a name without _ would be taken from the users' fields

@@ -231,7 +231,6 @@ _NEXT_POSITION = (
     .order_by(steps.c.position)
     .limit(1)
 )
-_LAST_POSITION_ELSEWHERE = _LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
 _STEPS = select(*steps.c["id", "turn_id", "position", "is_open", "data", "prompt", "step_number"]).order_by(
     steps.c.position, steps.c.id
 )
@@ -284,12 +283,6 @@ def find_next_position(connection: Connection, context_id: int, position: float)
     sought = {"context": context_id, "after": position}
     found: float | None = connection.execute(_NEXT_POSITION, sought).scalar_one_or_none()
     return found
-
-
-def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
-    """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
-    values = {"context": context_id, "turns": without_turns}
-    return connection.execute(_LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
 
 
 def insert_prompts(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:

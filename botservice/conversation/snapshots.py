@@ -6,13 +6,7 @@ from typing import Any, Final
 
 from botservice.conversation.pausing import Pause, read_chat_pause
 from botservice.conversation.prompt_log import PromptLog, read_prompt_log
-from botservice.conversation.queries import (
-    find_asked_by,
-    find_last_position,
-    find_next_position,
-    find_state,
-    list_newest_turns,
-)
+from botservice.conversation.queries import find_asked_by, find_next_position, find_state, list_newest_turns
 from botservice.conversation.step_records import StoredStep, read_steps
 from botservice.conversation.steps import TaskStep
 from botservice.core.errors import StorageError
@@ -110,9 +104,6 @@ def read_snapshot(
     current = in_view[0] if in_view else None
     if current is not None and current not in logs:
         logs[current] = read_prompt_log(connection, context_id, current)
-    floor = state.last_position or 0.0
-    if in_view:
-        floor = find_last_position(connection, context_id, without_turns=in_view)
     of_turn = _read_turn(connection, context_id, turns[0], stored) if turns else _OfTurn()
     if turn_id is not None and of_turn.has_waited:
         last_user_message = of_turn.question
@@ -124,7 +115,7 @@ def read_snapshot(
         "" if current is None else logs[current].system_prompt,
         stored,
         logs,
-        floor,
+        state.last_position or 0.0,
         of_turn.steps_taken,
         state.last_step_number or 0,
         state.has_open_calls,

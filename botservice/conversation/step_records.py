@@ -1,123 +1,53 @@
 """The steps of a memory and their rows: what was added, changed or taken out since they were stored."""
 
-import base64
-import bisect
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
-from operator import attrgetter
 from typing import Any, Final
 
-from botservice.conversation.field_codec import dumps, loads
-from botservice.conversation.items import MemoryItem, checked_item, revision_of
+from botservice.conversation.field_codec import dumps, loads, write_bytes
+from botservice.conversation.items import MemoryItem, checked_item, record_of, revision_of
 from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log, save_prompt_logs
 from botservice.conversation.queries import delete_steps, insert_steps, list_steps, update_steps
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 from botservice.storage.readers import leave_to_thread
 
-_BYTES: Final = "$bytes"
-_BLOB: Final = "$blob"
-_FEWEST_CHARACTERS: Final = 1_024  # of base64; what is shorter stays in its place
+_LONG_BYTES: Final = 768  # what is shorter stays in its step; longer ones are kept once per context
+_BLOB: Final = re.compile(r'\{"\$blob":"([0-9a-f]{64})"\}')
+_LARGEST_NUMBER = 2**31
+_READ_INLINE = 64_000  # characters of steps: a thread reads more
 
 
 @dataclass(frozen=True, slots=True)
-class StepData:
-    """A record as JSON text, and the bytes that it names."""
+class StoredStep:
+    """A step as its row has it.
 
-    text: str
-    files: Sequence[bytes] = ()
-
-
-def detach_files(record: dict[str, Any]) -> StepData:
-    """Return a record, as `MemoryItem.to_dict` gives it, with its longer bytes next to it."""
-    text = dumps(record)
-    if f'"{_BYTES}":' not in text:
-        return StepData(text)
-    files: list[bytes] = []
-    return StepData(dumps(_detached(record, files)), files)
-
-
-def attach_files(connection: Connection, context_id: int, texts: Sequence[str]) -> list[Any]:
-    """Return the records that `detach_files` was given."""
-    digests: set[str] = set()
-    records = [_parsed(text, digests) for text in texts]
-    if not digests:
-        return records
-    files = read_blobs(connection, context_id, digests)
-    return [_attached(record, files) for record in records]
-
-
-def _parsed(text: str, digests: set[str]) -> Any:
-    record = loads(text)
-    if f'"{_BLOB}":' in text:
-        _collect(record, digests)
-    return record
-
-
-def _detached(value: Any, files: list[bytes]) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {_BYTES} and len(value[_BYTES]) >= _FEWEST_CHARACTERS:
-            data = base64.b64decode(value[_BYTES])
-            files.append(data)
-            return {_BLOB: digest_of(data)}
-        return {key: _detached(each, files) for key, each in value.items()}
-    return [_detached(each, files) for each in value] if isinstance(value, list) else value
-
-
-def _collect(value: Any, digests: set[str]) -> None:
-    if isinstance(value, dict):
-        if value.keys() == {_BLOB}:
-            digests.add(value[_BLOB])
-        for each in value.values():
-            _collect(each, digests)
-    elif isinstance(value, list):
-        for each in value:
-            _collect(each, digests)
-
-
-def _attached(value: Any, files: Mapping[str, bytes]) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {_BLOB}:
-            return {_BYTES: base64.b64encode(files.get(value[_BLOB], b"")).decode("ascii")}
-        return {key: _attached(each, files) for key, each in value.items()}
-    return [_attached(each, files) for each in value] if isinstance(value, list) else value
-
-
-_LARGEST_NUMBER = 2**31
-_READ_INLINE = 64_000  # characters of steps: a thread reads more
-_position = attrgetter("position")
-_row_id = attrgetter("row_id")
-
-
-@dataclass(slots=True)
-class _StoredItem:
-    """An item's row, as it was last written."""
+    Attributes:
+        revision: That of the item when it was read or written.
+    """
 
     item: MemoryItem
     row_id: int
     turn_id: int
     position: float
+    is_open: bool
     revision: int
-    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """The row of an item, as it is to be written.
+    """A step as it is to be stored.
 
     Attributes:
+        step: Its `row_id` is 0 if it has no row yet.
         files: The longer bytes of its fields, which are stored next to it.
-        row_id: Which row changes; None for a new one.
     """
 
-    item: MemoryItem
-    position: float
-    revision: int
-    is_open: bool
+    step: StoredStep
     columns: Mapping[str, Any]
     files: Sequence[bytes]
-    row_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +56,8 @@ class StepChanges:
 
     added: list[_Write] = field(default_factory=list)
     changed: list[_Write] = field(default_factory=list)
-    removed: list[_StoredItem] = field(default_factory=list)
-    log_entries: list[Unsaved] = field(default_factory=list)
+    removed: list[StoredStep] = field(default_factory=list)
+    log_entries: Unsaved = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.log_entries)
@@ -152,7 +82,7 @@ class StepRecords:
         """Make the records of a turn.
 
         Args:
-            floor: The position of the last step of the context that is not in view.
+            floor: The position of the last step of the context.
             stride: How far from each other new steps stand.
             system_prompt: What is stored as that of the turn.
         """
@@ -163,19 +93,13 @@ class StepRecords:
         self.log = self.logs.setdefault(turn_id, PromptLog(turn_id)) if turn_id else PromptLog(0)
         self.log.system_prompt = system_prompt
         self._floor = floor
-        self._stored: dict[int, _StoredItem] = {}
-        self._order: list[_StoredItem] = []  # the same, as they stand
-
-    @property
-    def last_position(self) -> float:
-        """The position of the last step that is stored."""
-        return self._order[-1].position if self._order else self._floor
+        self._stored: dict[int, StoredStep] = {}  # by the id() of its item
 
     def begin_turn(self, system_prompt: str, *, keeps_steps: bool) -> None:
         """Make room for the steps of a turn that is about to begin and has no id yet."""
         if not keeps_steps:
-            self._floor, self._stride = self.last_position, 1.0
-            self._stored, self._order, self.logs = {}, [], {}
+            self._floor = max([self._floor, *(each.position for each in self._stored.values())])
+            self._stored, self._stride, self.logs = {}, 1.0, {}
         self.turn_id = 0
         self.log = PromptLog(0, system_prompt)
 
@@ -193,106 +117,69 @@ class StepRecords:
         Raises:
             InvalidField: something else than an item is among items.
         """
-        present = [item for item in items if item is not None]
-        if opened is not None:
-            present.append(opened)
-        unsaved = self.log.unsaved()
-        same = self._count_same(present, opened)
-        if same == len(present) == len(self._stored):
-            return StepChanges(log_entries=unsaved)
-        floor = self._order[same - 1].position if same else self._floor
-        rest = self._once_each(present[same:], floor if same else None)
-        present[same:] = rest
-        known = [self._find(item) for item in rest]
-        places = [None if stored is None else stored.position for stored in known]
-        positions = _place_between(places, floor, self._stride)
-        if positions is None:  # there is no room between two neighbours: everything gets a new place
-            rest, known = present, [self._find(item) for item in present]
-            positions = [self._floor + number for number in range(1, len(present) + 1)]
+        present = {id(item): checked_item(item) for item in (*items, opened) if item is not None}
         added, changed = [], []
-        for item, stored, position in zip(rest, known, positions, strict=True):
+        for (key, item), position in zip(present.items(), self._positions(list(present)), strict=True):
+            stored = self._stored.get(key)
+            row_id, turn_id = (0, self.turn_id) if stored is None else (stored.row_id, stored.turn_id)
+            now = StoredStep(item, row_id, turn_id, position, item is opened, revision_of(item))
             if stored is None:
-                added.append(self._write(item, position, is_open=item is opened))
-            elif (stored.revision, stored.position, stored.is_open) != (revision_of(item), position, item is opened):
-                changed.append(self._write(item, position, stored, is_open=item is opened))
-        known_count = len(present) - len(added)
-        return StepChanges(added, changed, self._missing(present, known_count), unsaved)
-
-    def apply(self, connection: Connection, changes: StepChanges, turn_id: int | None = None) -> list[int]:
-        """Write changes and return the ids of the rows that were added (see `apply_all`)."""
-        return apply_all(connection, [(self, changes, turn_id or self.turn_id)])[0]
+                added.append(self._write(now))
+            elif now != stored:
+                changed.append(self._write(now))
+        removed = [stored for key, stored in self._stored.items() if key not in present]
+        return StepChanges(added, changed, removed, self.log.unsaved())
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
         """Remember changes as committed."""
         for stored in changes.removed:
             del self._stored[id(stored.item)]
-        if changes.removed:
-            self._order = list(self._stored.values())
         for each, row_id in zip(changes.added, row_ids, strict=True):
-            new = _StoredItem(each.item, row_id, self.turn_id, each.position, each.revision, each.is_open)
-            self._stored[id(each.item)] = new
-            self._order.append(new)
+            self.note(replace(each.step, row_id=row_id, turn_id=self.turn_id))
         for each in changes.changed:
-            known = self._stored[id(each.item)]
-            known.position, known.revision, known.is_open = each.position, each.revision, each.is_open
-        self._order.sort(key=_position)
+            self.note(each.step)
         self.log.mark_saved(changes.log_entries)
 
     def row_id(self, item: MemoryItem) -> int | None:
         """Return the row of an item; None if it is not stored."""
-        known = self._find(item)
+        known = self._stored.get(id(item))
         return None if known is None else known.row_id
 
     def is_own(self, item: MemoryItem) -> bool:
         """Return whether the current turn made an item by asking its model; others were put in."""
         return self.log.places(item.get_value("model_input_messages")) is not None
 
-    def note(self, stored: "StoredStep") -> None:
-        """Add an item that was read from its row."""
-        item = stored.item
-        new = _StoredItem(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
-        self._stored[id(item)] = new
-        bisect.insort(self._order, new, key=_position)
+    def note(self, stored: StoredStep) -> None:
+        """Remember what the row of an item has."""
+        self._stored[id(stored.item)] = stored
 
-    def _find(self, item: MemoryItem) -> _StoredItem | None:
-        known = self._stored.get(id(item))
-        return known if known is not None and known.item is item else None
+    def _positions(self, keys: Sequence[int]) -> list[float]:
+        """Return the position of each item: its own, unless more has happened than that new ones were appended."""
+        known = [self._stored[key].position for key in keys if key in self._stored]
+        if known != sorted({*known}) or not self._stored.keys() >= {*keys[: len(known)]}:
+            first = min(each.position for each in self._stored.values())
+            return [first + number * self._stride for number in range(len(keys))]
+        last = known[-1] if known else self._floor
+        return [*known, *(last + number * self._stride for number in range(1, len(keys) - len(known) + 1))]
 
-    def _count_same(self, items: Sequence[MemoryItem], opened: MemoryItem | None) -> int:
-        """Return how many items at the beginning stand as they are stored: nearly all of them, most of the time."""
-        count = 0
-        for item, stored in zip(items, self._order, strict=False):
-            if stored.item is not item or stored.revision != revision_of(item):
-                break
-            if stored.is_open is not (item is opened):
-                break
-            count += 1
-        return count
+    def _write(self, step: StoredStep) -> _Write:
+        item, files = step.item, list[bytes]()
 
-    def _once_each(self, items: Sequence[MemoryItem], floor: float | None) -> list[MemoryItem]:
-        """Return items without those that stand a second time in the list: each has one row."""
-        once = {id(item): checked_item(item) for item in items}
-        if floor is None:
-            return list(once.values())
-        return [item for item in once.values() if (stored := self._find(item)) is None or stored.position > floor]
+        def write(data: bytes) -> dict[str, str]:
+            if len(data) < _LONG_BYTES:
+                return write_bytes(data)
+            files.append(data)
+            return {"$blob": digest_of(data)}
 
-    def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_StoredItem]:
-        if known_count == len(self._stored):
-            return []
-        here = {id(item) for item in present}
-        return [stored for key, stored in self._stored.items() if key not in here]
-
-    def _write(self, item: MemoryItem, position: float, stored: _StoredItem | None = None, *, is_open: bool) -> _Write:
-        log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
+        log = self.logs.get(step.turn_id, self.log)
         prompt = log.places(item.get_value("model_input_messages"))
-        data = detach_files(item.to_dict(full=prompt is None))
-        columns: dict[str, Any] = {"position": position, "data": data.text, "prompt": prompt, "is_open": is_open}
-        if stored is not None:
-            return _Write(item, position, revision_of(item), is_open, columns, data.files, stored.row_id)
-        number = item.get_value("step_number")
-        is_number = isinstance(number, int) and abs(number) < _LARGEST_NUMBER
-        columns |= {"kind": type(item).__name__, "step_number": number if is_number else None}
-        return _Write(item, position, revision_of(item), is_open, columns, data.files)
+        data = dumps(record_of(item, full=prompt is None), write)
+        columns: dict[str, Any] = {"position": step.position, "data": data, "prompt": prompt, "is_open": step.is_open}
+        if not step.row_id:
+            number = item.get_value("step_number")
+            is_number = isinstance(number, int) and abs(number) < _LARGEST_NUMBER
+            columns |= {"kind": type(item).__name__, "step_number": number if is_number else None}
+        return _Write(step, columns, files)
 
 
 def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepChanges, int]]) -> list[list[int]]:
@@ -301,7 +188,7 @@ def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepCha
     Args:
         given: With each the turn of what is added, which may have no id before this transaction.
     """
-    logs: list[tuple[PromptLog, int, Sequence[Unsaved]]] = []
+    logs: list[tuple[PromptLog, int, Unsaved]] = []
     files: list[tuple[int, bytes]] = []
     removed: list[int] = []
     changed: list[Mapping[str, Any]] = []
@@ -309,34 +196,19 @@ def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepCha
     for records, changes, turn_id in given:
         if changes.log_entries:
             logs.append((records.log, records.context_id, changes.log_entries))
-        removed += map(_row_id, changes.removed)
-        for each in changes.changed:
-            changed.append({"row": each.row_id, **each.columns})
-            files += zip(repeat(records.context_id), each.files)
-        for each in changes.added:
-            added.append({"context_id": records.context_id, "turn_id": turn_id, **each.columns})
+        removed += [each.row_id for each in changes.removed]
+        changed += [{"row": each.step.row_id, **each.columns} for each in changes.changed]
+        added += [{"context_id": records.context_id, "turn_id": turn_id, **each.columns} for each in changes.added]
+        for each in (*changes.changed, *changes.added):
             files += zip(repeat(records.context_id), each.files)
     if logs:
         save_prompt_logs(connection, logs)
     if files:
         store_blobs(connection, files)
-    if removed:
-        delete_steps(connection, removed)
-    if changed:
-        update_steps(connection, changed)
-    row_ids = iter(insert_steps(connection, added) if added else ())
+    delete_steps(connection, removed)
+    update_steps(connection, changed)
+    row_ids = iter(insert_steps(connection, added))
     return [list(islice(row_ids, len(changes.added))) for _, changes, _ in given]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredStep:
-    """A step as it was read."""
-
-    item: MemoryItem
-    row_id: int
-    turn_id: int
-    position: float
-    is_open: bool
 
 
 def read_steps(
@@ -350,47 +222,19 @@ def read_steps(
     rows = list_steps(connection, context_id, turn_ids)
     if sum(len(row.data) for row in rows) > _READ_INLINE:
         leave_to_thread(connection)
-    records = attach_files(connection, context_id, [row.data for row in rows])
+    digests = {digest for row in rows for digest in _BLOB.findall(row.data)}
+    files = read_blobs(connection, context_id, digests) if digests else {}
+
+    def attach(found: re.Match[str]) -> str:
+        return dumps(write_bytes(files.get(found[1], b"")))
+
     logs = {} if logs is None else logs
-    return [_read(connection, context_id, row, record, logs) for row, record in zip(rows, records, strict=True)]
-
-
-def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: dict[int, PromptLog]) -> StoredStep:
-    item = MemoryItem.from_dict(record)
-    if row.prompt is not None:
-        log = logs.get(row.turn_id)
-        if log is None:
-            log = logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
-        item.set_value("model_input_messages", log.restore(row.prompt))
-    return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
-
-
-def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:
-    """Return a place for each item, rising from above floor; None if there is no room between two of them.
-
-    A new one gets the middle of its neighbours' places.
-
-    Args:
-        known: The places that items have already; they keep them where that is in order.
-        stride: How far behind the one before it an item stands that is the last.
-    """
-    places: list[float] = []
-    previous = floor
-    for place, upper in zip(known, _following(known, floor), strict=True):
-        if place is None or place <= previous:
-            place = previous + stride if upper is None else (previous + upper) / 2  # noqa: PLW2901 - the item's place
-        if upper is not None and not previous < place < upper:
-            return None
-        places.append(place)
-        previous = place
-    return places
-
-
-def _following(known: Sequence[float | None], floor: float) -> list[float | None]:
-    """Return, for each item, the place that is known next after it."""
-    following: list[float | None] = []
-    upper: float | None = None
-    for place in reversed(known):
-        following.append(upper)
-        upper = place if place is not None and place > floor else upper
-    return following[::-1]
+    steps = []
+    for row in rows:
+        item = MemoryItem.from_dict(loads(_BLOB.sub(attach, row.data)))
+        if row.prompt is not None:
+            if row.turn_id not in logs:
+                logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
+            item.set_value("model_input_messages", logs[row.turn_id].restore(row.prompt))
+        steps.append(StoredStep(item, row.id, row.turn_id, row.position, row.is_open, revision_of(item)))
+    return steps

@@ -282,7 +282,7 @@ def describe_prompt(prompt: Sequence[ChatMessage], log: PromptLog) -> dict[str, 
     if not isinstance(prompt, Prompt):
         return {"model_input_messages": log.record(prompt)}
     values: dict[str, Any] = {
-        "model_input_messages": log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins()),
+        "model_input_messages": log.record(prompt.kept(), prompt.sources()),
         "prompt_sections": prompt.sections(),
     }
     return values if prompt.model is None else {**values, "model": prompt.model}

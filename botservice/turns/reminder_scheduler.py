@@ -12,6 +12,7 @@ from botservice.conversation.pausing import read_pause
 from botservice.conversation.queries import note_untrusted, read_context_keys, read_is_shared
 from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late
 from botservice.conversation.reminder_queries import find_due, give_up_reminder, take_reminder
+from botservice.conversation.step_records import apply_all
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage, Message, Role
@@ -147,7 +148,7 @@ class ReminderScheduler:
             turn = Turn(turn_id, context.id, TurnStatus.RUNNING, reminder.transport, 1, now)
             insert_message(connection, context.id, replace(new, answers_turn_id=turn_id))
             note_untrusted(connection, context.id)  # a model wrote it earlier, of whatever it had read
-            context.records.apply(connection, changes, turn_id)
+            apply_all(connection, [(context.records, changes, turn_id)])
             write_deliveries(connection, turn, payloads, now)
             finish_turn(connection, turn_id, now, Outcome.ANSWERED)
 

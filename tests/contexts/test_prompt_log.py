@@ -104,6 +104,21 @@ async def test_what_an_agent_of_ones_own_makes_of_a_prompt_reads_back_exactly(co
     assert "first: my dog" not in row.content, "the words stay in one place"
 
 
+async def test_any_field_of_a_message_reads_back_exactly(context, storage):
+    service, llm = make_service(storage, ["yes"])
+    build = service.agent.build_prompt
+
+    async def build_prompt(of):
+        prompt = await build(of)
+        prompt[0]["shown"] = True
+        prompt[1]["parts"] = ["what is shown"]
+        return prompt
+
+    service.agent.build_prompt = build_prompt
+    await service.prompt(context, "where is Rex?")
+    assert inputs(await context.load_memory()) == llm.prompts
+
+
 @pytest.mark.any_database
 async def test_an_edited_message_shows_its_new_words(context, storage):
     await talk(context, 3)
