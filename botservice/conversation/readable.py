@@ -24,10 +24,7 @@ def readable(value: Any) -> str:
 
 def strict_json(value: Any) -> str:
     """Return a value as JSON for reading: times and files are words, and so are NaN and numbers of enormous length."""
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_words)
-    except ValueError:
-        return json.dumps(_spelled(value), ensure_ascii=False, default=_words)
+    return json.dumps(_spelled(value), ensure_ascii=False)
 
 
 def sendable(value: Any) -> str:
@@ -78,22 +75,22 @@ def _spelled(value: Any) -> Any:
         return {key: _spelled(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
         return [_spelled(element) for element in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, int):
-        return value if value.bit_length() < _LONG_BITS else hex(value)
-    return _words(value) if type(value) in FIELD_NAMES else value
+    if type(value) in FIELD_NAMES and not isinstance(value, Attachment):
+        given = {name: getattr(value, name) for name in FIELD_NAMES[type(value)]}
+        return {name: _spelled(part) for name, part in given.items() if part is not None}
+    return _word(value)
 
 
-def _words(value: Any) -> Any:
+def _word(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):
         return f"[{len(value):,} bytes]"
     if isinstance(value, Attachment):
         return describe(value)
-    names = FIELD_NAMES[type(value)]
-    return {name: part for name in names if (part := getattr(value, name)) is not None}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return hex(value) if isinstance(value, int) and value.bit_length() >= _LONG_BITS else value
 
 
 def plain(value: Any) -> Any:
