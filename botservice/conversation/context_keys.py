@@ -40,12 +40,9 @@ class ContextKeys:
             raise InvalidContextKeys(f"context keys must be a mapping, such as {{'chat_id': 42}}, not {keys!r:.80}")
         # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
         text = json.dumps(_checked(keys, _MOST_KEY_LEVELS), sort_keys=True, separators=(",", ":"))
-        values = {name: _storable_value(value) for name, value in json.loads(text).items()}
-        return cls(
-            MappingProxyType({_without_halves(name): each for name, each in values.items()}),
-            hashlib.sha256(text.encode()).hexdigest(),
-            len(text),
-        )
+        # JSON writes NUL as an escape, so that it stays: what is read is the same key.
+        values = json.loads(storable(json.dumps(json.loads(text), ensure_ascii=False)))
+        return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest(), len(text))
 
     def check_size(self) -> None:
         """Check that a new context may have these keys; one that was made by an older release may have longer ones.
@@ -81,18 +78,3 @@ def _checked(value: Any, levels: int) -> Any:
         if not isinstance(name, str):
             raise InvalidContextKeys(f"names in context keys must be strings: use {str(name)!r:.80} for {name!r:.80}")
     return {name: _checked(each, levels - 1) for name, each in value.items()}
-
-
-def _storable_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return _without_halves(value)
-    if isinstance(value, list):
-        return [_storable_value(each) for each in value]
-    if isinstance(value, dict):
-        return {_without_halves(name): _storable_value(each) for name, each in value.items()}
-    return value
-
-
-def _without_halves(text: str) -> str:
-    """Return text with U+FFFD for lone surrogates. NUL stays: JSON keeps it, and what is read is the same key."""
-    return "\0".join(map(storable, text.split("\0")))
