@@ -278,12 +278,7 @@ class AgentContext:
         self.asked_by = snapshot.asked_by
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(
-            self.id,
-            snapshot.turn_id or 0,
-            snapshot.floor,
-            snapshot.logs,
-            stride=snapshot.stride,
-            system_prompt=snapshot.system_prompt,
+            self.id, snapshot.turn_id or 0, snapshot.logs, snapshot.last_position, snapshot.stride
         )
         # An open step of another turn in view is what that one waits with.
         shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]
@@ -292,7 +287,7 @@ class AgentContext:
         self.task = find_task(shown, snapshot.turn_id) if shown else None
         self.open_step = next((stored for stored in shown if stored.is_open), None) if shown else None
         closed = [stored.item for stored in shown if not stored.is_open]
-        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
+        self.memory = AgentMemory(self.records.log.system_prompt, [*closed, *put_in])
 
     def unsaved_steps(self) -> list[MemoryItem]:
         """List the steps that callers added and that are not stored yet; the next run stores them.

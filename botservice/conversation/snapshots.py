@@ -1,7 +1,7 @@
 """Reading everything that a context holds at one moment."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botservice.conversation.pausing import Pause, read_chat_pause
@@ -16,24 +16,7 @@ from botservice.storage.database import Connection
 from botservice.storage.statements import LARGEST_ID
 
 _TURNS_AT_ONCE = 64
-_STEPS_BETWEEN = 2**20  # that find room between two neighbours, one after the other
-
-
-@dataclass(frozen=True, slots=True)
-class _OfTurn:
-    """What is known of a turn.
-
-    Attributes:
-        question: What it answers, where others may have been asked since.
-        stride: How far from each other its new steps stand: other turns' may follow, where it has waited.
-        asked_by: On whose behalf it has waited.
-    """
-
-    steps_taken: int = 0
-    question: Message | None = None
-    stride: float = 1.0
-    has_waited: bool = False
-    asked_by: Author | None = None
+_STEPS_BETWEEN = 2**20  # that find room before the steps of the turns that follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +25,30 @@ class Snapshot:
 
     Attributes:
         chat_pause: The pause of the whole chat, where the context is a thread or a topic of it.
+        last_position: Of all steps of the context.
+        stride: How far from each other new steps of the turn stand: those of other turns may follow.
+        asked_by: On whose behalf the turn has waited.
         knows_last_message: Whether last_user_message was looked for.
     """
 
-    context_keys: Mapping[str, str]
-    metadata: dict[str, Any]
-    last_user_message: Message | None
-    turn_id: int | None
-    system_prompt: str
-    steps: list[StoredStep]
-    logs: dict[int, PromptLog]
-    floor: float
-    steps_taken: int
-    last_step_number: int
-    has_open_calls: bool
-    has_running_turn: bool
+    context_keys: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    last_user_message: Message | None = None
+    turn_id: int | None = None
+    steps: Sequence[StoredStep] = ()
+    logs: Mapping[int, PromptLog] = field(default_factory=dict)
+    last_position: float = 0.0
+    steps_taken: int = 0
+    last_step_number: int = 0
+    has_open_calls: bool = True
+    has_running_turn: bool = False
     chat_pause: Pause | None = None
     stride: float = 1.0
     asked_by: Author | None = None
-    knows_last_message: bool = True
+    knows_last_message: bool = False
 
 
-NOTHING_STORED: Final = Snapshot(
-    context_keys={},
-    metadata={},
-    last_user_message=None,
-    turn_id=None,
-    system_prompt="",
-    steps=[],
-    logs={},
-    floor=0.0,
-    steps_taken=0,
-    last_step_number=0,
-    has_open_calls=True,
-    has_running_turn=False,
-    knows_last_message=False,
-)
+NOTHING_STORED: Final = Snapshot()
 
 
 def read_snapshot(
@@ -104,46 +75,37 @@ def read_snapshot(
     current = in_view[0] if in_view else None
     if current is not None and current not in logs:
         logs[current] = read_prompt_log(connection, context_id, current)
-    of_turn = _read_turn(connection, context_id, turns[0], stored) if turns else _OfTurn()
-    if turn_id is not None and of_turn.has_waited:
-        last_user_message = of_turn.question
+    stride, asked_by = 1.0, None
+    if turn_id is not None and turns and turns[0].question_id is not None:  # it has waited: others may have asked since
+        last_user_message = find_message(connection, context_id, turns[0].question_id)
+        asked_by = find_asked_by(connection, turns[0].id)
+        last = max((each.position for each in stored if each.turn_id == turns[0].id), default=None)
+        following = None if last is None else find_next_position(connection, context_id, last)
+        stride = 1.0 if last is None or following is None else (following - last) / _STEPS_BETWEEN
     return Snapshot(
         state.context_keys,
         state.metadata,
         last_user_message,
         current,
-        "" if current is None else logs[current].system_prompt,
         stored,
         logs,
         state.last_position or 0.0,
-        of_turn.steps_taken,
+        turns[0].steps_taken if turns else 0,
         state.last_step_number or 0,
         state.has_open_calls,
         state.has_running_turn,
         read_chat_pause(connection, state.context_keys),
-        of_turn.stride,
-        of_turn.asked_by if turn_id is not None else None,
+        stride,
+        asked_by,
         with_last_message,
     )
 
 
-def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
+def find_task(stored: Sequence[StoredStep], turn_id: int | None) -> TaskStep | None:
     """Return the task that a turn began with: the first that was stored; others were put in later."""
     own = [each for each in stored if each.turn_id == turn_id and isinstance(each.item, TaskStep)]
     first = min(own, key=lambda each: each.row_id, default=None)
     return first.item if first is not None and isinstance(first.item, TaskStep) else None
-
-
-def _read_turn(connection: Connection, context_id: int, turn: Any, stored: list[StoredStep]) -> _OfTurn:
-    if turn.question_id is None:
-        return _OfTurn(turn.steps_taken)
-    question = find_message(connection, context_id, turn.question_id)
-    last = max((each.position for each in stored if each.turn_id == turn.id), default=None)
-    following = None if last is None else find_next_position(connection, context_id, last)
-    is_last = last is None or following is None
-    stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
-    asked_by = find_asked_by(connection, turn.id)
-    return _OfTurn(turn.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
 
 
 def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[Any]:

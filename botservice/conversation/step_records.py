@@ -71,34 +71,26 @@ class StepRecords:
     """
 
     def __init__(
-        self,
-        context_id: int,
-        turn_id: int,
-        floor: float = 0.0,
-        logs: dict[int, PromptLog] | None = None,
-        stride: float = 1.0,
-        system_prompt: str = "",
+        self, context_id: int, turn_id: int, logs: Mapping[int, PromptLog], last_position: float, stride: float
     ) -> None:
-        """Make the records of a turn.
+        """Make the records of a turn, 0 for one that has no id yet.
 
         Args:
-            floor: The position of the last step of the context.
+            last_position: Of all steps of the context.
             stride: How far from each other new steps stand.
-            system_prompt: What is stored as that of the turn.
         """
-        self._stride = stride
         self.context_id = context_id
         self.turn_id = turn_id
-        self.logs = dict(logs or {})
-        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id)) if turn_id else PromptLog(0)
-        self.log.system_prompt = system_prompt
-        self._floor = floor
+        self.logs = dict(logs)
+        self.log = self.logs[turn_id] if turn_id else PromptLog(0)
+        self._last_position = last_position
+        self._stride = stride
         self._stored: dict[int, StoredStep] = {}  # by the id() of its item
 
     def begin_turn(self, system_prompt: str, *, keeps_steps: bool) -> None:
         """Make room for the steps of a turn that is about to begin and has no id yet."""
         if not keeps_steps:
-            self._floor = max([self._floor, *(each.position for each in self._stored.values())])
+            self._last_position = max([self._last_position, *(each.position for each in self._stored.values())])
             self._stored, self._stride, self.logs = {}, 1.0, {}
         self.turn_id = 0
         self.log = PromptLog(0, system_prompt)
@@ -159,7 +151,7 @@ class StepRecords:
         if known != sorted({*known}) or not self._stored.keys() >= {*keys[: len(known)]}:
             first = min(each.position for each in self._stored.values())
             return [first + number * self._stride for number in range(len(keys))]
-        last = known[-1] if known else self._floor
+        last = known[-1] if known else self._last_position
         return [*known, *(last + number * self._stride for number in range(1, len(keys) - len(known) + 1))]
 
     def _write(self, step: StoredStep) -> _Write:
