@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botservice.core.quoting import quote_name
 from botservice.core.visible_text import FSI, PDI, begun_isolate, hides, is_all_seen, shown_beginning, visible
-from botservice.turns.approval_message import in_one_line, readable
+from botservice.turns.readable_arguments import arguments_in_one_line, readable_arguments
 
 SIGNS = st.sampled_from("אבגדשם عرب ٥٩ 09 ab\"',:;{}[]()-/.\n") | st.characters(categories=("Lo", "Mn", "Nl", "So"))
 MIXED = st.text(SIGNS, max_size=30)
@@ -42,7 +42,7 @@ def test_nothing_beside_an_isolate_runs_from_right_to_left(text: str) -> None:
 
 @given(st.dictionaries(MIXED, MIXED | st.lists(MIXED | st.integers(), max_size=4), max_size=3))
 def test_what_stands_between_values_is_in_the_order_in_which_it_runs(arguments: dict) -> None:
-    for shown, _ in (readable(arguments), in_one_line(arguments, 300)):
+    for shown, _ in (readable_arguments(arguments), arguments_in_one_line(arguments, 300)):
         assert runs_from_left(outside(shown))
 
 
@@ -65,7 +65,7 @@ def test_what_stands_between_values_is_in_the_order_in_which_it_runs(arguments: 
     ],
 )
 def test_values_from_right_to_left_stand_by_themselves(arguments: dict, shown: str) -> None:
-    assert readable(arguments)[0].replace(FSI, "<").replace(PDI, ">") == shown
+    assert readable_arguments(arguments)[0].replace(FSI, "<").replace(PDI, ">") == shown
 
 
 @pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u2068", "\u2069", "\u200f", "\u061c"])

@@ -11,11 +11,11 @@ from botservice.core.states import PendingKind
 from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
-from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_open
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.decisions import ALLOW, DENY, Decider, DecisionRequest, choose, decide_now, is_own, parse_order
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
+from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.waiting_calls import WaitingCall
 
 
@@ -43,7 +43,7 @@ def _show(connection: Connection, request: CommandRequest, order: DecisionReques
         return CommandAnswer(request.say(choice.refusal))
     parts = []
     for call in choice.calls:
-        arguments, _ = readable(call.arguments_in(read_calls(connection, call.step_id)), is_short=False)
+        arguments, _ = readable_arguments(call.arguments_in(read_calls(connection, call.step_id)), is_short=False)
         parts.append(request.say("approval.full", number=call.id, tool=code(call.tool)))
         if arguments:
             parts.append(FormattedText((CodeBlock(arguments),)))

@@ -17,7 +17,7 @@ from botservice.core.states import PendingKind, PendingStatus
 from botservice.people.queries import list_names
 from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
-from botservice.turns.approval_message import MOST_MESSAGES, ApprovalRequest, show_question
+from botservice.turns.approval_message import MOST_MESSAGES, ApprovalRequest, show_requests
 from botservice.turns.call_queries import find_of_turn, insert_pending, note_told, set_delivery
 from botservice.turns.delivery_queries import owe_in_place, write_deliveries
 from botservice.turns.queries import suspend_turn
@@ -138,7 +138,7 @@ class Suspension:
             return show_tool_question(question, language, now, has_room_for_buttons=has_buttons, zone=zone)
         names = list_names(connection, [each.decided_by for each in about if each.decided_by is not None])
         requests = [ApprovalRequest(each, each.arguments_in(made), names.get(each.decided_by or 0)) for each in about]
-        return show_question(requests, language, now, has_buttons=has_buttons, zone=zone)
+        return show_requests(requests, language, now, has_buttons=has_buttons, zone=zone)
 
     def _write_note(self, call: ToolCall, later: Later, now: datetime) -> Message:
         """Write the message that a result comes later."""

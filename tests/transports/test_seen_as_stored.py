@@ -31,8 +31,9 @@ from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.texts import LANGUAGES, _texts, template_in_language
 from botservice.texts.formatted import below, bulleted, quoted, say, words
 from botservice.turns.answer_message import new_answer
-from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
+from botservice.turns.approval_message import ApprovalRequest, show_requests
 from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.readable_arguments import has_masked, readable_arguments
 from botservice.turns.unanswered_turns import unread_text
 from transports.markdown.reading import read_whole
 from transports.slack.formatting import Pings
@@ -180,7 +181,7 @@ def test_what_is_written_out_can_be_read_back(text: str) -> None:
 def test_a_question_shows_what_will_run(see: Any, text: str) -> None:
     arguments = {"command": text, "amount": "5,000", "note": r"\) } $$ ``` </code>"}
     for status in PendingStatus.WAITING, PendingStatus.ALLOWED:
-        seen = see(show_question([asked(arguments, text, status, text)], "en", NOW))
+        seen = see(show_requests([asked(arguments, text, status, text)], "en", NOW))
         lines = dict(line.split(": ", 1) for line in seen.split("\n") if line.split(": ", 1)[0] in arguments)
         assert {name: text_of(line) for name, line in lines.items()} == arguments
         assert visible(text)[:60] in seen.split("command: ")[0], "the name of the person"
@@ -188,8 +189,8 @@ def test_a_question_shows_what_will_run(see: Any, text: str) -> None:
 
 @given(st.dictionaries(NAMES, TEXTS | st.integers() | st.lists(TEXTS, max_size=2), min_size=1, max_size=3), NAMES)
 def test_whatever_the_arguments_every_platform_shows_them_as_they_are(arguments: dict[str, Any], name: str) -> None:
-    message = show_question([asked(arguments, name)], "en", NOW)
-    shown, is_whole = readable(arguments)
+    message = show_requests([asked(arguments, name)], "en", NOW)
+    shown, is_whole = readable_arguments(arguments)
     for see in SEEING:
         seen = see(message)
         assert shown in seen

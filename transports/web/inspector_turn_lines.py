@@ -32,8 +32,8 @@ from botservice.people.names import key_text
 from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.transport_plugins import platform_label
-from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_of_turns
+from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.waiting_calls import WaitingCall, work_seconds
 from transports.markdown.reading import read_markdown
 from transports.web.inbound_events import NAME
@@ -317,7 +317,7 @@ def show_waiting(
 
 def _arguments(call: WaitingCall, steps: Sequence[MemoryItem]) -> str:
     step = next((each for each in steps if isinstance(each, ActionStep) and _holds(each, call)), None)
-    return "" if step is None else readable((step.tool_calls or ())[call.call_index].arguments)[0]
+    return "" if step is None else readable_arguments((step.tool_calls or ())[call.call_index].arguments)[0]
 
 
 def _holds(step: ActionStep, call: WaitingCall) -> bool:

@@ -11,10 +11,10 @@ from botservice.core.messages import Button, Message, Role, ToolCall
 from botservice.storage.blobs import digest_of
 from botservice.storage.database import Connection
 from botservice.storage.references import full_text_of
-from botservice.turns.approval_message import readable
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.decisions import order_of
 from botservice.turns.page_queries import ASIDE
+from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.transport import BUTTONS, Payload
 from transports.common.growing_answer import Step
 from transports.web.files import without_contents
@@ -148,7 +148,7 @@ def show_arguments(call: ToolCall) -> str:
     """Return what a tool is called with, without secrets."""
     if call.malformed_arguments is not None:
         return _show_result(call.malformed_arguments)
-    return readable(call.arguments)[0]
+    return readable_arguments(call.arguments)[0]
 
 
 def _show_result(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from botservice.core.visible_text import FSI, PDI
-from botservice.turns.approval_message import readable
+from botservice.turns.readable_arguments import readable_arguments
 
 pytest.importorskip("playwright.async_api")
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -35,7 +35,7 @@ SEEN = """element => {
     ],
 )
 async def test_arguments_are_seen_in_the_order_in_which_they_run(open_page: Any, arguments: dict[str, Any]) -> None:
-    shown, _ = readable(arguments)
+    shown, _ = readable_arguments(arguments)
     screen = await open_page("about:blank")
     await screen.set_content(f"<pre><code>{html.escape(shown)}</code></pre>")
     assert await screen.eval_on_selector("code", SEEN) == shown.replace(FSI, "").replace(PDI, "")
