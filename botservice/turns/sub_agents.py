@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -17,7 +17,7 @@ from botservice.conversation.field_values import Timing
 from botservice.conversation.steps import ActionStep, FinalAnswerStep, MemoryStep, TaskStep
 from botservice.conversation.sub_runs import write_sub_run
 from botservice.core.errors import BotServiceError
-from botservice.core.messages import Author, Message, ToolCall
+from botservice.core.messages import Author, Message
 from botservice.history.chat_history import ChatHistory
 from botservice.storage.claims import Claim
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
@@ -126,29 +126,21 @@ class SubWork(AgentLoop):
         self._count(step)
 
     async def _run_calls(self, step: ActionStep, tools: Mapping[str, Tool]) -> list[ToolOutcome]:
+        """Run calls side by side; nobody can be asked in the middle of another call, for an approval or an answer."""
         calls = step.tool_calls or ()
-        refused = await self._refuse(tools, calls)
-        nobody = CallQuestions(llm=self.agent.llm)  # a person is not asked in the middle of another call
-        with answering(nobody):
-            return await self._run_side_by_side(tools, calls, refused)
-
-    async def _run_side_by_side(
-        self, tools: Mapping[str, Tool], calls: Sequence[ToolCall], refused: Mapping[int, ToolOutcome]
-    ) -> list[ToolOutcome]:
-        async with asyncio.TaskGroup() as group:
-            running = {
-                index: group.create_task(execute(tools, call, self.context))
-                for index, call in enumerate(calls)
-                if index not in refused
-            }
-        outcomes = [refused[index] if index in refused else running[index].result() for index in range(len(calls))]
-        return [each if each.later is None else refuse(_TOO_LATE) for each in outcomes]
-
-    async def _refuse(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolOutcome]:
-        """Return the outcomes of calls that need approval: nobody can be asked in the middle of another call."""
-        refused = find_too_many(tools, calls, self.context.completed_steps)
-        asking = await find_to_ask(tools, calls, self.context, refused)
-        return {**refused, **{index: refuse(_ASKS.format(name=calls[index].name)) for index in asking}}
+        outcomes = dict(find_too_many(tools, calls, self.context.completed_steps))
+        for index in await find_to_ask(tools, calls, self.context, outcomes):
+            outcomes[index] = refuse(_ASKS.format(name=calls[index].name))
+        with answering(CallQuestions(llm=self.agent.llm)):
+            async with asyncio.TaskGroup() as group:
+                running = {
+                    index: group.create_task(execute(tools, call, self.context))
+                    for index, call in enumerate(calls)
+                    if index not in outcomes
+                }
+        outcomes |= {index: task.result() for index, task in running.items()}
+        made = [outcomes[index] for index in range(len(calls))]
+        return [each if each.later is None else refuse(_TOO_LATE) for each in made]
 
 
 class SubAgents:
