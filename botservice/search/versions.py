@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from botservice.search.columns import Columns
 from botservice.search.documents import is_question
 from botservice.search.evidence import Scores
-from botservice.search.languages import stem_all
 from botservice.search.query import parse, split_questions
-from botservice.search.tokens import fold, tokenize
+from botservice.search.tokens import tokenize
 from botservice.search.weights import DEFAULT, Weights
-from botservice.search.word_forms import form_keys, is_inflected
+from botservice.search.word_forms import form_keys
 
 # Two texts that share so much of the question's words, and at least so many of them, speak of the same thing. Of pairs
 # of an old and a new value, nearly all do.
@@ -46,17 +45,11 @@ def _share(asked: str, said: Sequence[str]) -> NDArray[np.bool_]:
     has = np.zeros((len(said), len(wanted)), np.float32)
     for place, text in enumerate(said):
         if not (is_question(text) and len(text) < _SHORT):
-            known = _keys_of(text[:_READ], query.spoken)
+            known = set[str]().union(*(form_keys(word, query.spoken) for word in tokenize(text[:_READ])))
             has[place] = [not keys.isdisjoint(known) for keys in wanted]
     shared: NDArray[np.float32] = (has * worth) @ has.T / worth.sum()
     is_same: NDArray[np.bool_] = (shared >= _HALF) | (shared >= _SHARED) & (has @ has.T >= _FEWEST)
     return is_same
-
-
-def _keys_of(text: str, spoken: Sequence[int]) -> set[str]:
-    words = list(dict.fromkeys(tokenize(text)))
-    inflected = [word for word in words if is_inflected(word)]
-    return {*map(fold, words), *(stem for language in spoken for stem in stem_all(inflected, language))}
 
 
 _ABOVE: Final = 1.0001
