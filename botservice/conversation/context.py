@@ -129,7 +129,7 @@ class AgentContext:
             known = find_context(connection, keys)
             return None if known is None else (known, read_snapshot(connection, known))
 
-        found = await storage.read(read, is_short=storage.is_sqlite)
+        found = await storage.read(read, is_short=True)
         if found is None:
             now = storage.now()
             context_id = await storage.write(
@@ -253,8 +253,7 @@ class AgentContext:
         """
         self.show(
             await self.storage.read(
-                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps),
-                is_short=self.storage.is_sqlite or not with_steps,
+                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps), is_short=True
             )
         )
 

@@ -81,8 +81,7 @@ class SearchIndexes:
 
     async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
-        # On Postgres, where a view is shared, others would wait for it.
-        while (result := await storage.read(query, is_short=storage.is_sqlite)) is None:
+        while (result := await storage.read(query, is_short=True)) is None:
             pass
         return result
 

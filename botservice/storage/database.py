@@ -202,8 +202,8 @@ class Storage:
         """Run a query in a thread on one consistent view of the database, and return its result.
 
         Args:
-            is_short: Whether others may wait for it: it reads a few rows by their keys, does little with them, and
-                takes no lock. On SQLite the event loop itself runs it; where it turns out long, it is run once more.
+            is_short: Whether it reads a few rows by their keys, does little with them, and takes no lock. On SQLite the
+                event loop itself runs it; where it turns out long, a thread runs it once more.
             is_long: Whether it may take seconds, as what grows with a chat or with the database does: it waits for its
                 like, and no turn waits for it.
 
@@ -220,7 +220,7 @@ class Storage:
             if is_short and self._in_place is not None:
                 with contextlib.suppress(NotInPlace):
                     return self._in_place.read(query)
-            return await readers.read(query, is_short=is_short and not self.is_sqlite)
+            return await readers.read(query)
         except UnsuitableDatabase as error:
             self._refuse(error)
             raise

@@ -1,7 +1,7 @@
 """The readers of a process: threads with a connection each, and one consistent view of the database for each read.
 
-Short reads that wait at the same moment share a view. On SQLite they are done where
-they are asked for: it answers in less time than handing a question to a thread takes.
+On SQLite, short reads are done where they are asked for: it answers in less time than handing a question to a thread
+takes.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
@@ -25,7 +25,6 @@ T = TypeVar("T")
 Query = Callable[[Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 
-_MAX_BATCH = 16
 _LOOK_SECONDS = 1.0  # how often a thread without work looks whether its connection is to be closed
 _LONGEST_IN_PLACE_SECONDS = 0.01
 _LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
@@ -36,7 +35,6 @@ _STEPS_UNWATCHED = 1_000  # of SQLite's own machine: some tens of microseconds
 @dataclass(frozen=True, slots=True)
 class _Read:
     query: Query
-    is_short: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
@@ -70,11 +68,8 @@ class Readers:
         self._count = count
         self._threads: list[threading.Thread] = []
 
-    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False) -> T:
+    async def read(self, query: Callable[[Connection], T]) -> T:
         """Return what query returns.
-
-        Args:
-            is_short: Whether others may wait for it: it reads a few rows, does little with them, and takes no lock.
 
         Raises:
             StorageUnavailable: the database does not answer.
@@ -86,7 +81,7 @@ class Readers:
                 raise StorageUnavailable("the storage is closed")
             if len(self._threads) < self._count:
                 self._start()
-            self._queue.put(_Read(query, is_short, loop, future))
+            self._queue.put(_Read(query, loop, future))
         return await future
 
     def close(self) -> None:
@@ -112,38 +107,21 @@ class Readers:
 
     def _run(self) -> None:
         reader = _ReaderThread(self._engine, self._name)
-        is_open = True
-        while is_open:
-            batch, is_open = self._take()
-            if not batch:
+        wait_seconds = None if self._is_resting is None else _LOOK_SECONDS
+        while True:
+            try:
+                read = self._queue.get(timeout=wait_seconds)
+            except Empty:
                 if self._is_resting is not None and self._is_resting():
                     reader.rest()
                 continue
+            if read is None:
+                break
             self._before_read()
-            short = [read for read in batch if read.is_short]
-            for together in (short, *([read] for read in batch if not read.is_short)):
-                reads = [read for read in together if not read.future.cancelled()]
-                _resolve(reads, reader.attempt([read.query for read in reads]))
-            del batch, short, together, reads  # what they refer to is not kept until the next ones come
+            if not read.future.cancelled():
+                _resolve(read, reader.attempt(read.query))
+            del read  # what it refers to is not kept until the next one comes
         reader.close()
-
-    def _take(self) -> tuple[list[_Read], bool]:
-        """Return what to read next, and whether more may come: short reads that wait, and no more than one other."""
-        batch: list[_Read] = []
-        try:
-            read = self._queue.get(timeout=None if self._is_resting is None else _LOOK_SECONDS)
-        except Empty:
-            return batch, True
-        while read is not None:
-            batch.append(read)
-            # What is left is enough for every other reader to begin with.
-            if not read.is_short or len(batch) == _MAX_BATCH or self._queue.qsize() < self._count:
-                return batch, True
-            try:
-                read = self._queue.get_nowait()
-            except Empty:  # the others have taken it in the meantime
-                return batch, True
-        return batch, False
 
 
 class NotInPlace(Exception):
@@ -222,16 +200,10 @@ class _ReaderThread:
         self._name = name
         self._connection: Connection | None = None
 
-    def attempt(self, queries: Sequence[Query]) -> list[Outcome]:
-        """Return what queries return, or their errors; they share one view of the database unless one of them fails."""
-        if len(queries) > 1:
-            with contextlib.suppress(BaseException):  # whose it is comes out below
-                return [(result, None) for result in self._read(queries)]
-        return [self._attempt_alone(query) for query in queries]
-
-    def _attempt_alone(self, query: Query) -> Outcome:
+    def attempt(self, query: Query) -> Outcome:
+        """Return what a query returns, or its error."""
         try:
-            return self._read([query])[0], None
+            return self._read(query), None
         except StopIteration as error:  # a future refuses it
             return None, RuntimeError(f"a read raised {error!r}")
         except BaseException as error:  # noqa: BLE001 - queries are foreign code; the error goes to who asked
@@ -250,49 +222,44 @@ class _ReaderThread:
             with contextlib.suppress(SQLAlchemyError):
                 connection.close()
 
-    def _read(self, queries: Sequence[Query]) -> Sequence[Any]:
+    def _read(self, query: Query) -> Any:
         try:
             try:
-                return self._read_once(queries)
+                return self._read_once(query)
             except DBAPIError as error:
                 if not is_lost_connection(error):
                     raise
             # It had died unnoticed, most likely when the server restarted. Reading changes nothing: do it again.
-            return self._read_once(queries)
+            return self._read_once(query)
         except SQLAlchemyError as error:
             if is_outage(error):
                 raise as_unavailable(error, f"the database {self._name} does not answer") from error
             raise
 
-    def _read_once(self, queries: Sequence[Query]) -> Sequence[Any]:
+    def _read_once(self, query: Query) -> Any:
         if self._connection is None:
             self._connection = self._engine.connect()
         connection = self._connection
         try:
             with connection.begin() as transaction:
-                results = [query(connection) for query in queries]
+                result = query(connection)
                 transaction.commit()  # not a rollback, at which psycopg forgets the statements that it has prepared
-                return results
+                return result
         except SQLAlchemyError:
             self.close()
             raise
 
 
-def _resolve(reads: Sequence[_Read], outcomes: Sequence[Outcome]) -> None:
-    """Hand what was read to the event loops that wait for it, with one call per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
-    for read, outcome in zip(reads, outcomes, strict=True):
-        by_loop.setdefault(read.loop, []).append((read.future, outcome))
-    for loop, outcomes_there in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
-            loop.call_soon_threadsafe(_set_results, outcomes_there)
+def _resolve(read: _Read, outcome: Outcome) -> None:
+    """Hand what was read to the event loop that waits for it."""
+    with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+        read.loop.call_soon_threadsafe(_set_result, read.future, *outcome)
 
 
-def _set_results(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    for future, (result, error) in outcomes:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+def _set_result(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Writes that are committed together, and reads that share a view: never at the price of a neighbour."""
+"""Writes that are committed together, and reads at the same moment: never at the price of a neighbour."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ async def test_what_fails_costs_its_neighbours_nothing(storage, seed):
     assert storage._writer.connection.generation == 1  # nobody's error costs the connection, and with it every claim
 
 
-async def test_short_reads_that_wait_share_a_view_and_a_bad_one_fails_alone(storage):
+async def test_of_many_short_reads_at_once_a_bad_one_fails_alone(storage):
     def find(connection):
         return [each.key_hash for each in connection.execute(NAMES, {"names": ["here"]}).all()]
 
