@@ -30,7 +30,7 @@ from botservice.history.window import CONVERSATION, MessageSelector, StoredMessa
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.readers import READ_ERRORS, leave_to_thread
+from botservice.storage.readers import READ_ERRORS
 from botservice.storage.statements import LARGEST_ID
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 _SEARCH: Final = "botservice.history.finding"
 _COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
-_READ_INLINE = 20_000  # characters of what was found: the passages of more are looked for in a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +209,13 @@ class ChatHistory:
             return Recall(also_read=await self._storage.read(also_read, is_short=is_quick(selector)))
         asked = (message, selector, search_k, model, room and room.tokens)
         last = self._last_recall if self._last_recall is not None and self._last_recall.asked == asked else None
-        indexes = _indexes_at_hand(self._storage, self._context_id) if search_k else None
 
-        def read(connection: Connection) -> tuple[Bounds, Recall, list[SearchHit] | None]:
-            bounds, seen = self._read_window(connection, message, selector, counter, also_read, last)
-            if last is not None and last.bounds == bounds:
-                return bounds, seen, seen.found
-            if seen.is_whole or not search_k:
-                return bounds, seen, []
-            if indexes is None:
-                return bounds, seen, None
-            question = _question(message, search_k, seen.window)
-            return bounds, seen, self._find(connection, indexes, question, counter, room) if question.text else []
+        def read(connection: Connection) -> tuple[Bounds, Recall]:
+            return self._read_window(connection, message, selector, counter, also_read, last)
 
-        bounds, seen, found = await self._storage.read(read, is_short=is_quick(selector))
-        if found is None:
+        bounds, seen = await self._storage.read(read, is_short=is_quick(selector))
+        found = seen.found
+        if not (seen.is_whole or (last is not None and last.bounds == bounds) or not search_k):
             found = await self._look_for(message, search_k, seen.window, counter, room)
         recall = replace(seen, found=found) if found else seen
         self._last_recall = _LastRecall(asked, bounds, recall)
@@ -310,8 +301,6 @@ class ChatHistory:
             found = indexes.search_with_neighbours(connection, self._context_id, question, counter)
             if not found or room is None:
                 return found
-            if sum(len(hit.message.text) for hit in found) > _READ_INLINE:
-                leave_to_thread(connection)
             return room.fill(found, question.text)
         except READ_ERRORS:
             raise
@@ -414,16 +403,6 @@ async def search_indexes(storage: Storage) -> "SearchIndexes":
     from botservice.history.finding import SearchIndexes
 
     return SearchIndexes.of(storage)
-
-
-def _indexes_at_hand(storage: Storage, context_id: int) -> "SearchIndexes | None":
-    """Return the indexes if a chat is searched in one read with its window: on SQLite, if that is quick."""
-    if not (storage.is_sqlite and hasattr(sys.modules.get(_SEARCH), "SearchIndexes")):
-        return None
-    from botservice.history.finding import SearchIndexes
-
-    indexes = SearchIndexes.of(storage)
-    return indexes if indexes.is_quick(context_id) else None
 
 
 def _question(message: Message, search_k: int, window: Sequence[Message]) -> Question:

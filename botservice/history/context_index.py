@@ -1,8 +1,6 @@
 """The index of one chat in memory, and how it keeps up with what is stored: a page at a time."""
 
-import math
 import threading
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,14 +15,9 @@ from botservice.search.index import SearchIndex
 from botservice.search.query import split_questions
 from botservice.search.scoring import Ranking, merge_rankings
 from botservice.storage.database import Connection, Row
-from botservice.storage.readers import leave_to_thread
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
-_SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps the interpreter from the event loop
-_FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
-_BYTES_AT_HAND = 4_000  # of text that is taken in
-_LONGEST_AT_HAND = 500  # characters of a question: a longer one may take much longer than the last ones
 
 
 @dataclass(slots=True)
@@ -44,11 +37,7 @@ class _Comparison:
 
 @dataclass(slots=True)
 class ContextIndex:
-    """The index of one context and what it has seen of it; to be touched under its lock.
-
-    Attributes:
-        seconds: What a search lately took at most.
-    """
+    """The index of one context and what it has seen of it; to be touched under its lock."""
 
     context_id: int
     index: SearchIndex = field(default_factory=SearchIndex)
@@ -57,23 +46,7 @@ class ContextIndex:
     last_position: int = 0
     vector_model: str | None = None
     last_vector: int = 0
-    seconds: float = math.inf
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether it has taken in a chat, and searching that takes a few milliseconds."""
-        return self.seconds < _SECONDS_AT_HAND and self.last_position > 0
-
-    def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None, asked: str) -> bool:
-        """Return whether a search takes a few milliseconds: it has nearly all messages, and the last ones did."""
-        return (
-            self.is_quick
-            and len(asked) <= _LONGEST_AT_HAND
-            and state.last_position - _COMPACT_AT <= self.last_position
-            and self.deletion_version == state.deletion_version
-            and self.vector_model == model_key
-        )
 
     def catch_up(
         self, connection: Connection, state: Row[*tuple[Any, ...]], model_key: str | None, recent: RecentMessages
@@ -91,13 +64,11 @@ class ContextIndex:
 
     def find(self, question: Question) -> Ranking:
         """Rank for all of a question; of several in one text, for each of them as well, so that none starves."""
-        started = time.thread_time()  # not what others took meanwhile
         found = self._rank(question)
         parts = split_questions(question.text)
         if len(parts) > 1:
             asked = (replace(question, text=part) for part in parts)
             found = merge_rankings([found, *map(self._rank, asked)], question.k)
-        self.seconds = max(time.thread_time() - started, _FORGOTTEN * self.seconds if self.seconds < math.inf else 0.0)
         return found
 
     def _rank(self, question: Question) -> Ranking:
@@ -115,16 +86,12 @@ class ContextIndex:
 
     def _take_page(self, connection: Connection, last: int, recent: RecentMessages) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
-        if not (has_room := self.index.has_room):
-            leave_to_thread(connection)
         documents, end = self._read_page(connection, last, recent)
-        if sum(len(each.text.encode()) for each in documents) > _BYTES_AT_HAND:
-            leave_to_thread(connection)
         self.index.add(documents)
         self.last_position = last if end is None else end
         if end is not None:
             return False
-        if len(documents) > _COMPACT_AT or not has_room:
+        if len(documents) > _COMPACT_AT:
             self.index.compact()
         return True
 

@@ -21,7 +21,7 @@ from botservice.llm.tokens import TokenCounter
 from botservice.search.documents import is_question
 from botservice.search.scoring import Ranking
 from botservice.storage.database import Connection, Row, Storage
-from botservice.storage.readers import READ_ERRORS, leave_to_thread
+from botservice.storage.readers import READ_ERRORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,11 +66,6 @@ class SearchIndexes:
         """Estimated bytes of all indexes."""
         return self._size
 
-    def is_quick(self, context_id: int) -> bool:
-        """Return whether a context is likely searched in a few milliseconds, by its words alone."""
-        entry = self._indexes.get(context_id)
-        return self.question_vectors is None and entry is not None and entry.is_quick
-
     async def vector_of(self, storage: Storage, context_id: int, text: str) -> "NDArray[Any] | None":
         """Return the meaning of a question to a context; None if there is nothing to compare it with, or no time."""
         question_vectors = self.question_vectors
@@ -81,16 +76,17 @@ class SearchIndexes:
 
     async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
-        while (result := await storage.read(query, is_short=True)) is None:
-            pass
-        return result
+        while True:
+            result = await storage.read(query)
+            if result is not None:
+                return result
 
     def search(
         self, connection: Connection, context_id: int, question: Question, counter: TokenCounter | None = None
     ) -> list[SearchHit] | None:
         """Return the k messages of a context that answer a question best, best first; None: ask once more.
 
-        It holds the thread that reads no longer than one page takes; an event loop, a few milliseconds.
+        It holds the thread that reads no longer than one page takes.
         """
         found = self._search(connection, context_id, question, counter)
         return None if found is None else found[0]
@@ -109,7 +105,7 @@ class SearchIndexes:
     def _search(
         self, connection: Connection, context_id: int, question: Question, counter: TokenCounter | None
     ) -> tuple[list[SearchHit], Recent | None] | None:
-        with self._caught_up(connection, context_id, question.text) as (entry, state):
+        with self._caught_up(connection, context_id) as (entry, state):
             if entry is None:
                 return [], None
             if state is None:
@@ -127,14 +123,14 @@ class SearchIndexes:
 
     def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
         """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
-        with self._caught_up(connection, context_id, text) as (entry, state):
+        with self._caught_up(connection, context_id) as (entry, state):
             if entry is None or (state is not None and not entry.index.has_vectors):
                 return ""
             return None if state is None else entry.index.without_names(text)
 
     @contextlib.contextmanager
     def _caught_up(
-        self, connection: Connection, context_id: int, asked: str
+        self, connection: Connection, context_id: int
     ) -> Iterator[tuple[ContextIndex | None, Row[*tuple[Any, ...]] | None]]:
         """Hold a context's index, with the state that it has caught up with.
 
@@ -150,9 +146,7 @@ class SearchIndexes:
             if entry is None:
                 entry = self._indexes[context_id] = ContextIndex(context_id)
             self._indexes.move_to_end(context_id)
-        if not (entry.is_at_hand(state, self._model_key, asked) and entry.lock.acquire(blocking=False)):
-            leave_to_thread(connection)
-            entry.lock.acquire()
+        entry.lock.acquire()
         try:
             is_current = entry.catch_up(connection, state, self._model_key, self._recent)
             yield entry, state if is_current else None

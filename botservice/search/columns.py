@@ -23,7 +23,6 @@ _KINDS: Final = {
 _LINKS: Final = {"onward": np.float32, "backward": np.float32, "before": np.float64, "after": np.float32}
 _WORKED_OUT: Final = {"standing": np.float32, "speaker": np.int32, **_LINKS}
 _FIRST_ROOM: Final = 16
-_FEW: Final = 32
 
 
 class MessageRows(NamedTuple):
@@ -74,11 +73,6 @@ class Columns:
     def size_bytes(self) -> int:
         """Estimated bytes."""
         return self._alive.nbytes + sum(array.nbytes for array in self._arrays.values())
-
-    @property
-    def has_room(self) -> bool:
-        """Whether a few rows are appended without moving all."""
-        return self._size + _FEW <= len(self._alive)
 
     def extend(self, rows: MessageRows) -> None:
         """Append rows."""

@@ -17,7 +17,6 @@ _MIN_LIKENESS: Final = 0.5
 _LEAST_SHARED: Final = 3  # pairs that two words of at least four letters share if they are that like
 _MAX_FOUND: Final = 24
 _MERGE_AT: Final = 4096  # pairs
-_FEW: Final = 32  # words
 _EDGE: Final = 2  # the code of what stands before and behind a word
 _CODES: Final = 0x110000
 _FROM_TO: Final = np.array([[0], [1]])  # what is behind a whole number is before the next one
@@ -90,10 +89,6 @@ class GramIndex:
         """Estimated bytes."""
         pairs = sum(each.grams.nbytes + each.owners.nbytes for each in (self._pairs, self._newest))
         return self._numbers.nbytes + self._lengths.nbytes + pairs
-
-    def has_room_for(self, words: dict[str, int]) -> bool:
-        """Return whether extend takes in thirty words more than these without sorting all pairs again."""
-        return len(self._newest.grams) + (len(words) - self._seen + _FEW) * _MAX_LENGTH <= self._most_in_newest
 
     @property
     def _most_in_newest(self) -> int:

@@ -28,7 +28,6 @@ _WEAK: Final = frozenset({"a", "an", "the", "and", "so", "ok", "okay", "please",
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _FEW: Final = 8  # messages
 _SHORT: Final = 2_000  # characters
-_SMALL: Final = 60_000  # words of messages: so many are sorted in a few milliseconds
 _BASE_BYTES: Final = 4_000
 
 _Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
@@ -74,12 +73,6 @@ class SearchIndex:
     def has_vectors(self) -> bool:
         """Whether any message has a vector."""
         return len(self._vectors) > 0
-
-    @property
-    def has_room(self) -> bool:
-        """Whether a few messages are taken in, and found, without moving all of a long chat."""
-        parts = self._columns, self._vocabulary, self._postings
-        return len(self._postings) <= _SMALL or all(part.has_room for part in parts)
 
     def add(self, documents: Sequence[Document]) -> None:
         """Append documents, in conversation order; one that is known already is updated in its place."""

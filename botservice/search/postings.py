@@ -44,11 +44,6 @@ class Postings:
         return arrays + 350 * len(self._tail) + 40 * self._tail_size
 
     @property
-    def has_room(self) -> bool:
-        """Whether a few messages are taken in without sorting all again."""
-        return not self._aside and self._tail_size + _ASIDE_AT <= self._most_in_tail
-
-    @property
     def _most_in_tail(self) -> int:
         return max(_MERGE_AT, len(self._positions) // 8)
 

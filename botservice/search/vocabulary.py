@@ -39,11 +39,6 @@ class Vocabulary:
         """Estimated bytes."""
         return len(self) * _BYTES_PER_WORD + len(self._groups) * _BYTES_PER_STEM + self._grams.size_bytes
 
-    @property
-    def has_room(self) -> bool:
-        """Whether a few words are learned without sorting all again."""
-        return self._grams.has_room_for(self._ids)
-
     def compact(self) -> None:
         """Sort all words in, so that there is room for others."""
         self._grams.extend(self._ids)

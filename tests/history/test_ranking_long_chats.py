@@ -137,35 +137,3 @@ def test_in_a_long_chat_vectors_find_what_shares_no_word():
     matrix = np.random.default_rng(3).normal(size=(LONG, 16))
     index.set_vectors(range(1, LONG + 1), matrix)
     assert found(index, "something else", k=3, query_vector=matrix[1_234])[0] == 1_235
-
-
-def test_what_a_turn_brings_is_taken_in_without_moving_all_of_a_long_chat():
-    index = index_of(*(f"note {n} of wax{n % 900} {'x y z '.replace(' ', f'{n % 60} ') * 4}" for n in range(9_000)))
-    index.compact()
-    assert len(index._postings) > 60_000
-    moved, number = [], 10_000
-    while number < 16_000:
-        columns, base = index._columns._alive, index._postings._positions
-        has_room = index.has_room
-        index.add([document(number + n, f"thing{number} of wax{n} and more of it {n}") for n in range(4)])
-        found(index, "waxen thing")
-        if columns is not index._columns._alive or base is not index._postings._positions:
-            moved.append(has_room)
-        number += 4
-    assert moved
-    assert not any(moved)
-
-
-def test_where_there_is_no_room_compacting_a_long_chat_makes_some():
-    index = index_of(*(f"note {n} of wax{n % 900} and x{n % 60} y{n % 50} z{n % 70}" for n in range(9_000)))
-    index.compact()
-    index.add([document(10_000, "one more")])
-    number, was_full = 10_001, 0
-    while number < 13_000:
-        index.add([document(number, f"so{number} many{number} new{number} words{number} come{number} at once")])
-        if not index.has_room:
-            was_full += 1
-            index.compact()
-            assert index.has_room or not index._columns.has_room
-        number += 1
-    assert was_full

@@ -9,7 +9,6 @@ from sqlalchemy import select, update
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
-from botservice.history import context_index
 from botservice.history.chat_history import ChatHistory
 from botservice.history.context_index import PAGE
 from botservice.history.finding import SearchIndexes
@@ -201,42 +200,18 @@ async def test_the_event_loop_does_not_wait_for_an_index_that_a_thread_works_on(
     assert [hit.message.text for hit in await searching] == ["My dog is called Rex"]
 
 
-async def test_a_search_that_the_event_loop_leaves_to_a_thread_keeps_its_index(sqlite_storage):
+async def test_a_chat_is_searched_beside_the_event_loop(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
-    await fill(sqlite_storage, context, [f"note {n} about thing{n}" for n in range(PAGE)])
-    await context.chat_history.search("note")
-    index = SearchIndexes.of(sqlite_storage)._indexes[context.id].index
-    await context.chat_history.append_user_message("a" * 300_000)  # more than the event loop reads
-    assert await texts_of(context.chat_history, "thing7", k=1) == ["note 7 about thing7"]
-    assert SearchIndexes.of(sqlite_storage)._indexes[context.id].index is index
-
-
-@pytest.mark.slow
-async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage, monkeypatch):
-    monkeypatch.setattr(context_index, "_SECONDS_AT_HAND", 0.5)  # on a machine that is busy
-    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
-    await fill(sqlite_storage, context, ["My dog is called Rex", *(f"note {n}" for n in range(1500))])
+    await say(context.chat_history, "My dog is called Rex")
     indexes, threads = SearchIndexes.of(sqlite_storage), []
 
-    async def finds_rex_on_the_loop(text):
-        def search(connection):
-            found = indexes.search(connection, context.id, Question(text, 1, START))
-            threads.append(threading.current_thread())
-            return found
+    def search(connection):
+        threads.append(threading.current_thread())
+        return indexes.search(connection, context.id, Question("dog", 1, START))
 
-        [hit] = await indexes.read(sqlite_storage, search)
-        assert hit.message.text == "My dog is called Rex"
-        return threads[-1] is threading.current_thread()
-
-    assert any([await finds_rex_on_the_loop("dog") for _ in range(20)]), "a short question to a small chat"
-    index = indexes._indexes[context.id].index
-    assert not await finds_rex_on_the_loop("dog " * 1000), "a long question"
-    await fill(sqlite_storage, context, [f"{n} " + "cat " * 1000 for n in range(10)])
-    assert not await finds_rex_on_the_loop("a dog"), "long messages are taken in"
-    assert any([await finds_rex_on_the_loop("dog") for _ in range(20)])
-    indexes._indexes[context.id].seconds = 1.0
-    assert not await finds_rex_on_the_loop("the dog"), "searches lately took long"
-    assert indexes._indexes[context.id].index is index
+    for _ in range(3):
+        assert [hit.message.text for hit in await indexes.read(sqlite_storage, search)] == ["My dog is called Rex"]
+    assert threading.current_thread() not in threads
 
 
 async def test_other_reads_pass_while_a_long_chat_is_taken_in(sqlite_storage):
