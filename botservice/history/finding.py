@@ -146,18 +146,16 @@ class SearchIndexes:
             if entry is None:
                 entry = self._indexes[context_id] = ContextIndex(context_id)
             self._indexes.move_to_end(context_id)
-        entry.lock.acquire()
         try:
-            is_current = entry.catch_up(connection, state, self._model_key, self._recent)
-            yield entry, state if is_current else None
-            size = entry.index.size_bytes + _ENTRY_BYTES
+            with entry.lock:
+                is_current = entry.catch_up(connection, state, self._model_key, self._recent)
+                yield entry, state if is_current else None
+                size = entry.index.size_bytes + _ENTRY_BYTES
         except READ_ERRORS:
             raise  # nothing was taken in: the index is as it was
         except BaseException:
             self.forget(context_id)  # it may be half of what it was to be
             raise
-        finally:
-            entry.lock.release()
         self._make_room(context_id, entry, size)
 
     def forget(self, context_id: int) -> None:
