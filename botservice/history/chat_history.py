@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
+from botservice.history.edit_queries import delete_rows
 from botservice.history.queries import (
-    delete_rows,
     find_last_user_message,
     find_people,
     find_window,

@@ -12,9 +12,9 @@ from botservice.core.arguments import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.core.messages import Role
 from botservice.history.documents import searchable_text
+from botservice.history.edit_queries import find_edited
 from botservice.history.embeddings import Embedder
 from botservice.history.finding import SearchIndexes
-from botservice.history.queries import find_edited
 from botservice.history.search_queries import find_missing, find_newest, find_newest_vector, write_vectors
 from botservice.history.vectors import QuestionVectors, as_unit_rows
 from botservice.storage.claims import Claim

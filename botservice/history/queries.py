@@ -1,4 +1,4 @@
-"""Every statement of messages: storing, changing, deleting, and reading them by id, place, event and time."""
+"""Every statement that stores messages, or reads them by id, place, event and time."""
 
 import math
 from collections import Counter
@@ -7,47 +7,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Select,
-    and_,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Select, bindparam, func, literal_column, select, update
 
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message, Role, storable
-from botservice.history.rows import (
-    Bounds,
-    NewMessage,
-    NewWords,
-    read_message,
-    read_messages,
-    storable_author,
-    store_attachment,
-    without_erased,
-)
-from botservice.history.search_queries import forget_words
+from botservice.history.rows import Bounds, NewMessage, read_message, read_messages, storable_author, store_attachment
 from botservice.llm.tokens import TokenCounter
 from botservice.storage.database import Connection, Row
-from botservice.storage.orphaned_files import loosen_files
-from botservice.storage.references import (
-    NOTHING,
-    decode_references,
-    encode_references,
-    insert_references,
-    keep_references,
-    storable_references,
-)
+from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import LARGEST_ID, chunks, of_each_database
-from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import contexts, messages, vectors
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conversations import contexts, messages
 
 COLUMNS = messages.c[
     *("id", "position", "role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
@@ -362,124 +332,6 @@ def find_people(connection: Connection, context_id: int) -> frozenset[Author]:
 def begin_afresh(connection: Connection, context_id: int) -> None:
     """Begin a fresh conversation: what was said before is found by searching, and not shown unasked."""
     connection.execute(_BEGIN_AFRESH, {"context": context_id})
-
-
-def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
-    """Delete messages of a context, all of them by default; `sweep_files` sees to their files.
-
-    Returns how many messages there were.
-    """
-    count = 0
-    last_said = -1
-    digests: set[str] = set()
-    message_ids = None if message_ids is None else list(message_ids)
-    forget_words(connection, context_id)
-    for condition in _conditions(context_id, message_ids):
-        kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
-        for attachments in connection.execute(kept).scalars():
-            digests.update(each["sha256"] for each in attachments if "sha256" in each)
-        said = select(func.max(messages.c.position)).where(condition, MESSAGE_IS_OF_A_PERSON)
-        last_said = max(last_said, connection.execute(said).scalar() or -1)
-        count += connection.execute(delete(messages).where(condition)).rowcount
-    if count:
-        change = update(contexts).where(contexts.c.id == context_id)
-        connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
-        if message_ids is not None:  # what answered them may stay, and whose words they were is not known any more
-            is_later = func.coalesce(contexts.c.untrusted_at, -1) < last_said
-            connection.execute(change.where(is_later).values(untrusted_at=last_said))
-    loosen_files(connection, context_id, digests)
-    return count
-
-
-def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[ColumnElement[bool]]:
-    of_context = messages.c.context_id == context_id
-    if message_ids is None:
-        yield of_context
-        return
-    for chunk in chunks({number for number in message_ids if 0 < number <= LARGEST_ID}):
-        yield and_(messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk))
-
-
-_OF_PEOPLE = select(
-    messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments, messages.c.said_by_others
-).where(
-    MESSAGE_IS_EXTERNAL,
-    MESSAGE_IS_OF_A_PERSON,
-    messages.c.context_id == bindparam("context"),
-    messages.c.external_id.in_(bindparam("external_ids", expanding=True)),
-)
-_NOTE_CHANGE = (
-    update(contexts)
-    .where(contexts.c.id == bindparam("context"))
-    .values(deletion_version=contexts.c.deletion_version + 1)
-)
-# New words that are not wholly those of the only person in a chat count as read from strangers now.
-_NOTE_UNTRUSTED = (
-    update(contexts)
-    .where(contexts.c.id == bindparam("context"), or_(contexts.c.is_shared, bindparam("holds_others", type_=Boolean)))
-    .values(untrusted_at=contexts.c.last_position)
-)
-_FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
-_EDITED = (
-    select(messages.c.id, messages.c.edited_at)
-    .where(and_(MESSAGE_IS_EDITED, messages.c.edited_at >= bindparam("since")))
-    .order_by(messages.c.edited_at)
-)
-
-
-def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
-    """Return those of a platform's message ids that people's messages in a context have."""
-    sought = {"context": context_id, "external_ids": list(external_ids)}
-    return {row.external_id for row in connection.execute(_OF_PEOPLE, sought)}
-
-
-def change_message(connection: Connection, context_id: int, external_id: str, new: NewWords, now: datetime) -> bool:
-    """Have a person's message say something else; return whether that is anything new."""
-    rows = _find_rows(connection, context_id, external_id)
-    changed = [_change_row(connection, context_id, row, new, now) for row in rows]
-    if any(changed):
-        forget_words(connection, context_id)
-        connection.execute(_NOTE_CHANGE, {"context": context_id})
-        connection.execute(_NOTE_UNTRUSTED, {"context": context_id, "holds_others": not new.is_all_own})
-    return any(changed)
-
-
-def delete_message(connection: Connection, context_id: int, external_id: str) -> bool:
-    """Delete a person's message by the platform's id; return whether it was there."""
-    return delete_rows(connection, context_id, [row.id for row in _find_rows(connection, context_id, external_id)]) > 0
-
-
-def find_edited(connection: Connection, since: datetime) -> list[tuple[int, datetime]]:
-    """Return the messages that were changed since then, in all contexts, with the time of the change, in its order."""
-    return [(row.id, row.edited_at) for row in connection.execute(_EDITED, {"since": since})]
-
-
-def _find_rows(connection: Connection, context_id: int, external_id: str) -> Sequence[Any]:
-    return connection.execute(_OF_PEOPLE, {"context": context_id, "external_ids": [external_id]}).all()
-
-
-def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords, now: datetime) -> bool:
-    held = decode_references(row.said_by_others)
-    new = without_erased(held, new)
-    said = storable(new.text)
-    files = [store_attachment(connection, context_id, each) for each in new.attachments] or None
-    references = storable_references(new.references)
-    if said == row.text and files == row.attachments and references == held:
-        return False
-    values = {
-        "text": said,
-        "attachments": files,
-        "token_count": new.token_count,
-        "token_encoding": new.token_encoding,
-        "edited_at": now,
-        "own_text": None if new.own_text is None else storable(new.own_text),
-        "is_all_own": new.is_all_own,
-    }
-    keep_references(connection, context_id, row.id, references, **values)
-    connection.execute(_FORGET_MEANING, {"message": row.id})
-    gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
-    loosen_files(connection, context_id, gone - {each.get("sha256") for each in files or ()})
-    return True
 
 
 def authors_of(

@@ -9,7 +9,8 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, not
 
 from botservice.core.messages import Author, Message, Role
 from botservice.core.references import Reference, keep_files
-from botservice.history.queries import delete_rows, select_messages
+from botservice.history.edit_queries import delete_rows
+from botservice.history.queries import select_messages
 from botservice.history.rows import read_messages
 from botservice.history.search_queries import forget_words
 from botservice.privacy.forgotten_counts import Forgotten

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 
 from botservice.core.errors import BotServiceError, StorageError
 from botservice.core.states import EventKind, Outcome, TurnStatus
-from botservice.history.queries import delete_rows
+from botservice.history.edit_queries import delete_rows
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,

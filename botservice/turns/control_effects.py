@@ -12,7 +12,7 @@ from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind
-from botservice.history.queries import change_message, delete_message
+from botservice.history.edit_queries import change_message, delete_message
 from botservice.history.rows import NewWords
 from botservice.people.usage import Payer
 from botservice.storage.claims import Claim

@@ -7,7 +7,8 @@ from sqlalchemy import Select, bindparam, exists, func, or_, select
 
 from botservice.core.messages import Message
 from botservice.core.states import API, Outcome
-from botservice.history.queries import delete_rows, find_window, select_messages
+from botservice.history.edit_queries import delete_rows
+from botservice.history.queries import find_window, select_messages
 from botservice.history.rows import read_messages
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind
 from botservice.history.chat_history import count_text
-from botservice.history.queries import change_message, find_stored
+from botservice.history.edit_queries import change_message, find_stored
 from botservice.history.rows import NewWords
 from botservice.storage.database import Connection, Row
 from botservice.turns.event_queries import find_newest_change, list_controls

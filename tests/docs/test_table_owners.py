@@ -31,10 +31,8 @@ OTHERS = {
     ),
     "botservice/storage/conversion.py": ({"schema_compatibility"}, "converts the tables of 0.17.0"),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
-    "botservice/history/queries.py": (
-        {"contexts", "vectors"},
-        "numbers messages under the lock of their context; an edit makes caches and meanings out of date",
-    ),
+    "botservice/history/queries.py": ({"contexts"}, "numbers messages under the lock of their context"),
+    "botservice/history/edit_queries.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
     "botservice/history/note_queries.py": (
         {"observed"},
         "numbers notes, and has a stretch read again where one is deleted",

@@ -11,7 +11,7 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.background.maintenance import Maintenance
-from botservice.history.queries import change_message
+from botservice.history.edit_queries import change_message
 from botservice.history.rows import NewWords
 from botservice.storage.tables.conversations import messages, vectors
 

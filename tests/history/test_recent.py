@@ -7,7 +7,8 @@ from sqlalchemy import delete, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector, Storage
 from botservice.core.messages import Role
-from botservice.history.queries import change_message, find_window, insert_message
+from botservice.history.edit_queries import change_message
+from botservice.history.queries import find_window, insert_message
 from botservice.history.recent import RecentMessages
 from botservice.history.rows import NewMessage, NewWords
 from botservice.llm.tokens import counter_for

@@ -11,8 +11,8 @@ from standins.patience import PATIENT
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
 from botservice.history.chat_history import ChatHistory
 from botservice.history.context_index import PAGE
+from botservice.history.edit_queries import change_message
 from botservice.history.finding import SearchIndexes
-from botservice.history.queries import change_message
 from botservice.history.rows import NewWords
 from botservice.history.search_values import Question
 from botservice.storage.tables.conversations import contexts, messages, word_blocks

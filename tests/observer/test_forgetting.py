@@ -24,7 +24,7 @@ from sqlalchemy import select, update
 
 from botservice import AgentContext, ScriptedChatLLM
 from botservice.commands.memory import erase_note
-from botservice.history.queries import change_message
+from botservice.history.edit_queries import change_message
 from botservice.history.rows import NewWords
 from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity

@@ -14,7 +14,8 @@ from sqlalchemy import select
 
 from botservice import AgentContext, Author, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM, Storage
 from botservice.core.messages import Role
-from botservice.history.queries import change_message, insert_message
+from botservice.history.edit_queries import change_message
+from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage, NewWords
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.facts import Refused
