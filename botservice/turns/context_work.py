@@ -166,7 +166,7 @@ class ContextWork:
         """Work on a turn; return whether it is answered, and all of its answer sent."""
         turn, transport = work.turn, self._transports[work.turn.transport]
         starter = TurnStarter(self._options, self._commands, work, claim, transport)
-        if turn.is_open:
+        if turn.has_begun:
             await starter.recall()
         try:
             if await self._is_ready(work, claim, transport, starter):

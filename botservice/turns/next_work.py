@@ -249,11 +249,11 @@ class NextWork:
 
     def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> StartedTurn | Unreadable:
         try:
-            context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
+            context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.has_begun)
         except SQLAlchemyError:  # the database fails, not what is stored of this conversation
             raise
         except Exception as error:
             logger.exception("turn.unreadable_context", extra={"context": turn.context_id, "turn": turn.id})
             return Unreadable(turn, type(error).__name__)
-        is_access_open = turn.is_open or self._access.is_idle(connection)
+        is_access_open = turn.has_begun or self._access.is_idle(connection)
         return StartedTurn(turn, context, controls, is_access_open=is_access_open)

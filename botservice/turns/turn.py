@@ -64,7 +64,7 @@ class Turn:
         attempts: How often it was begun without getting further.
         failures: How often that ended in an error.
         keeps_steps: Whether the steps of the prompts before it stay in view.
-        is_open: Whether what the person said is in the history already.
+        has_begun: Whether what the person said is in the history already.
         joined_events: How many events came to it after the first.
         created_at: When it was accepted.
         is_alone: Whether no other turn of its context is open, where that was looked at.
@@ -78,7 +78,7 @@ class Turn:
     due_at: datetime
     keeps_steps: bool = False
     order_key: int = 0
-    is_open: bool = True
+    has_begun: bool = True
     events: tuple[StoredEvent, ...] = ()
     joined_events: int = 0
     due_set_at: datetime | None = None

@@ -54,7 +54,7 @@ class TurnStarter:
     async def prepare(self) -> bool:
         """Mark the turn running and store its question; return whether the agent is to answer it."""
         options, turn, context, transport = self._options, self._turn, self._context, self._transport
-        if turn.is_open:
+        if turn.has_begun:
             now = options.clock()
             await self._storage.write(
                 lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=self._claim
