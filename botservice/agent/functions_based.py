@@ -248,7 +248,8 @@ class FunctionsBasedAgent(Agent):
             if context.before_call is not None:
                 await context.before_call(prompt, tools)
             try:
-                response = await self._chat(prompt, tools, options, may_be_empty=context.is_unasked)
+                response = await ask(self.llm, prompt, tools, options)
+                _check_said(response, may_be_empty=context.is_unasked)
             except LLMError as error:
                 narrowing = narrowing or self._narrowing(context, prompt)
                 refused = prompt
@@ -310,25 +311,17 @@ class FunctionsBasedAgent(Agent):
             said, buttons=buttons, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response)
         )
 
-    async def _chat(
-        self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any], *, may_be_empty: bool
-    ) -> ChatResponse:
-        try:
-            response = await ask(self.llm, prompt, tools, options)
-        except LLMError:
-            raise
-        except Exception as error:  # a border: a model is foreign code
-            raise LLMError(f"the model failed with {type(error).__name__}") from error
-        is_said = may_be_empty or response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
-        if is_blank(response.text) and not response.tool_calls and not is_said:
-            raise LLMError("the model gave an empty answer")
-        return response
-
 
 def _check_counts(**numbers: int | None) -> None:
     for name, number in numbers.items():
         if number is not None and number < 0:
             raise ValueError(f"{name} must be 0 or more, not {number}")
+
+
+def _check_said(response: ChatResponse, *, may_be_empty: bool) -> None:
+    is_said = may_be_empty or response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
+    if is_blank(response.text) and not response.tool_calls and not is_said:
+        raise LLMError("the model gave an empty answer")
 
 
 def _by_name(tools: Iterable[Tool | ToolFunction | Agent]) -> dict[str, Tool]:

@@ -57,12 +57,8 @@ class SideModel:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 return await ask(self._llm, prompt, options=options, purpose=self._purpose)
-        except LLMError:
-            raise
         except TimeoutError as error:
             raise LLMError(f"the model did not answer within {self._patience_seconds:g} seconds") from error
-        except Exception as error:  # a border: a model is foreign code
-            raise LLMError(f"the model failed with {type(error).__name__}") from error
         finally:
             await self._refusals.store(storage)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.telemetry.instrumentation import MeasuredModelCall, is_measuring, measured
 
@@ -21,13 +22,26 @@ async def ask(
     *,
     purpose: str = "answer",
 ) -> ChatResponse:
-    """Return the model's answer. Raises what the model raises.
+    """Return the model's answer.
 
     Args:
         options: What its chat is given by name, such as on_text.
         purpose: What it is asked for: answer, observe or gate.
+
+    Raises:
+        LLMError: it did not answer.
     """
-    options = dict(options or {})
+    try:
+        return await _ask(llm, prompt, tools, dict(options or {}), purpose)
+    except LLMError:
+        raise
+    except Exception as error:  # a border: a model is foreign code
+        raise LLMError(f"the model failed with {type(error).__name__}") from error
+
+
+async def _ask(
+    llm: ChatLLM, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any], purpose: str
+) -> ChatResponse:
     if not is_measuring():
         return await llm.chat(prompt, tools, **options)
     on_text: TextSink | None = options.get(_ON_TEXT)
