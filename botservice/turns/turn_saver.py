@@ -35,15 +35,14 @@ class TurnAnswer:
 
     Attributes:
         used: What the model took for it.
-        prepare: Writes what few answers have; returns other payloads, or None for these.
+        prepare: Writes what few answers have, and returns the payloads.
     """
 
     turn: Turn
     new: NewMessage
-    payloads: Sequence[Payload]
     now: datetime
     used: Sequence[PaidCall]
-    prepare: Callable[[Connection], Sequence[Payload] | None] | None = None
+    prepare: Callable[[Connection], Sequence[Payload]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +155,6 @@ def _finish_turns(connection: Connection, answers: Sequence[TurnAnswer]) -> None
 def _write_answers(connection: Connection, answers: Sequence[TurnAnswer]) -> list[tuple[Message, Delivery | None]]:
     """Store answers; return each with the message that is to be sent now, if one is."""
     write_usage(connection, [used for each in answers for used in each.used])
-    prepared = [None if each.prepare is None else each.prepare(connection) for each in answers]
+    sent = [(each.turn, each.prepare(connection), each.now) for each in answers]
     messages = insert_messages(connection, [(each.turn.context_id, each.new) for each in answers])
-    sent = [
-        (each.turn, each.payloads if other is None else other, each.now)
-        for each, other in zip(answers, prepared, strict=True)
-    ]
     return list(zip(messages, begin_deliveries(connection, sent), strict=True))

@@ -286,8 +286,7 @@ class TurnWork(AgentLoop):
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
             return warned if is_due else payloads
 
-        is_plain = speech is None and warning is None and not rests_on_others(action)
-        answer = TurnAnswer(self._turn, new, payloads, now, self._bill.used(now), None if is_plain else prepare)
+        answer = TurnAnswer(self._turn, new, now, self._bill.used(now), prepare)
         self.memory.steps.append(step)
         try:
             await self._saver.save_with(answer, partial(self._take_answer, buttons=shown.buttons))
