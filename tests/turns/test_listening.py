@@ -184,6 +184,20 @@ async def test_an_unasked_answer_beyond_the_budget_is_not_told(sqlite_storage: S
     assert await decisions(sqlite_storage) == [GateDecision.YES]
 
 
+@pytest.mark.any_database
+async def test_what_people_say_to_each_other_does_not_count_towards_their_messages_a_minute(storage: Storage):
+    models = TwoModels("yes")
+    budgets = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
+    async with group_with(storage, models, budgets=budgets, gate=gate_of(models, budgets=budgets)) as bot:
+        for order in range(1, 5):
+            await say(bot, f"ben: which floor was it again, for the {order}. time?", order=order)
+        await say(bot, "ben: @ which floor?", order=5)
+        assert shown(bot) == ["An answer."] * 4, "three of an hour nobody asked for, and the one that Ben asked for"
+        await say(bot, "ben: @ and which room?", order=6)
+        assert "An answer." not in shown(bot)[4:]
+    assert len(models.asked_gate) == 3
+
+
 async def test_in_a_pause_nothing_is_decided(sqlite_storage: Storage):
     models = TwoModels("yes")
     context = await AgentContext.get_or_create(sqlite_storage, GROUP)
