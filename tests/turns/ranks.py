@@ -10,12 +10,14 @@ from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
 from botservice.turns.buttons import write_buttons
 from botservice.turns.commands import parse_command
+from botservice.turns.event_queries import MAX_OWN_TURNS
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import BUTTONS
 from botservice.turns.turn import EventKind, InboundEvent
 from tests.turns.messenger import Messenger, office
 
 OWNERS = Access(owners=frozenset({"messenger:olga"}))
+REFUSED = "got: Error: not allowed: "
 _ORDER = re.compile(r"use (\w+) (\d+)")
 
 
@@ -162,3 +164,17 @@ async def team(storage, *, ran=None, tools=(), access=OWNERS, script=obeying, **
         **options,
     ) as opened:
         yield Team(opened, Inbox(storage, opened.worker.wake, access=access), model, ran)
+
+
+def role(name, *roles):
+    return f"/role messenger:{name} {' '.join(roles)}"
+
+
+async def say_in_one_turn(bot, *said):
+    """Have several messages share a turn: the last of as many as may wait each in a turn of its own."""
+    for _ in range(MAX_OWN_TURNS - 1):
+        await bot.say("olga", "hello")
+    for who, text in said:
+        await bot.say(who, text)
+    await bot.office.worker.start()
+    return await bot.next(MAX_OWN_TURNS - 1)
