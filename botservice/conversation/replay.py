@@ -8,13 +8,14 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.conversation.agent_memory import AgentMemory, Memory
-from botservice.conversation.field_values import StepError, Timing, ToolResult
-from botservice.conversation.items import MemoryItem, declared_fields
-from botservice.conversation.masked_secrets import mask
-from botservice.conversation.readable import describe, error_text, listed, readable
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.readable import listed, readable
+from botservice.conversation.step_parts import PartKind, content_of, section_names, step_parts
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,
@@ -24,9 +25,8 @@ from botservice.conversation.steps import (
     TaskStep,
     UnknownStep,
 )
-from botservice.conversation.sub_runs import SubRun, sub_runs
-from botservice.conversation.tool_calls import state_of_unmade
-from botservice.core.messages import Attachment, TokenUsage, ToolCall
+from botservice.conversation.sub_runs import SubRun
+from botservice.core.messages import TokenUsage
 from botservice.core.quoting import found_records
 from botservice.core.visible_text import escaped, hides, is_all_seen, isolate_lines
 from botservice.llm.chat import FinishReason
@@ -38,6 +38,8 @@ _SUCCINCT_LENGTH: Final = 2_000
 _WINDOW_LENGTH: Final = 140
 _MODEL_INPUT: Final = "model_input_messages"
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+_STYLES: Final = {PartKind.TEXT: "blue", PartKind.CODE: "yellow", PartKind.GOOD: "green", PartKind.BAD: "red"}
 
 _Part = tuple[str, str, str]
 """A label, a text, and the style of the label."""
@@ -151,47 +153,11 @@ def usage_text(usage: Any) -> str:
 
 
 def _parts(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> Iterator[_Part]:
-    match step:
-        case ActionStep():
-            yield from _input(step, shown, detailed=detailed)
-            yield from _action(step, detailed=detailed)
-        case TaskStep():
-            yield "", readable(step.task), ""
-            yield from _files(step.task_images)
-        case PlanningStep():
-            yield from _input(step, shown, detailed=detailed)
-            yield "", readable(step.plan), ""
-        case FinalAnswerStep():
-            yield from _input(step, shown, detailed=detailed)
-            yield ("Answer" if step.model_input_messages else ""), readable(step.output), ""
-        case SystemPromptStep():
-            yield "", readable(step.system_prompt), ""
-    told = (
-        {*declared_fields(step), "kind", "version"} if isinstance(step, UnknownStep) else declared_fields(step).keys()
-    )
-    for name in step.attributes:
-        if name not in told:
-            yield name, readable(step.get_value(name)), "cyan"
-
-
-def _action(step: ActionStep, *, detailed: bool) -> Iterator[_Part]:
-    if step.model_output is not None:
-        yield "Model", readable(step.model_output), "blue"
-    results = [result for result in listed(step.tool_results) if isinstance(result, ToolResult)]
-    told = "\n".join(result.text for result in results)
-    for call in listed(step.tool_calls):
-        yield from _call(call, results)
-    for result in results:
-        yield from _result(result)
-    for run in sub_runs(step):
-        yield f"Agent {run.name}", sub_run_text(run, detailed=detailed), "magenta"
-    if step.observations is not None and (not told or step.observations != told):
-        yield "Observation", readable(step.observations), "green"
-    yield from _files(step.observations_images)
-    if step.error is not None and not _is_told(step.error, told):
-        yield "Error", error_text(step.error), "red"
-    if step.action_output is not None and (detailed or step.is_final_answer):
-        yield "Final answer" if step.is_final_answer else "Output", readable(step.action_output), "green"
+    yield from _input(step, shown, detailed=detailed)
+    for part in step_parts(step, partial(sub_run_text, detailed=detailed)):
+        yield part.label, part.text, _STYLES[part.kind]
+    if detailed and isinstance(step, ActionStep) and step.action_output is not None and not step.is_final_answer:
+        yield "Output", readable(step.action_output), "green"
 
 
 def sub_run_text(run: SubRun, *, detailed: bool = False) -> str:
@@ -205,54 +171,25 @@ def sub_run_text(run: SubRun, *, detailed: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _is_told(error: Any, told: str) -> bool:
-    return isinstance(error, StepError) and bool(error.message) and error.message in told
-
-
-def _call(call: Any, results: list[ToolResult]) -> Iterator[_Part]:
-    if not isinstance(call, ToolCall):
-        yield "Call", readable(call), "yellow"
-        return
-    malformed = call.malformed_arguments
-    yield f"Call {call.name}", readable(mask(call.arguments if malformed is None else malformed)), "yellow"
-    own = next((result for result in results if result.call_id == call.id), None)
-    if own is not None:
-        results.remove(own)
-        yield from _result(own)
-
-
-def _result(result: ToolResult) -> Iterator[_Part]:
-    if state_of_unmade(result.text) is not None:
-        yield "Not made", result.text, ""
-        return
-    seconds = "" if result.duration_seconds is None else f" ({result.duration_seconds:.2f} s)"
-    yield f"{'Failed' if result.is_error else 'Result'}{seconds}", result.text, "red" if result.is_error else "green"
-
-
-def _files(value: Any) -> Iterator[_Part]:
-    for file in listed(value):
-        yield "", describe(file) if isinstance(file, Attachment) else readable(file), ""
-
-
 def _input(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> Iterator[_Part]:
     """Yield what the model was given: whole in detail, else what was found for it and the window, once for a task."""
     messages = [message if isinstance(message, Mapping) else {} for message in listed(step.get_value(_MODEL_INPUT))]
     if not messages:
         return
-    sections = _sections(step, len(messages))
+    sections = section_names(step, messages)
     if detailed:
         for section, message in zip(sections, messages, strict=True):
             label = " ".join(readable(name) for name in (section, message.get("role")) if name)
-            yield f"Prompt, {label}", _content(message), "dim"
+            yield f"Prompt, {label}", content_of(message), "dim"
         return
     counts = Counter(
         section or readable(message.get("role")) for section, message in zip(sections, messages, strict=True)
     )
     yield "Prompt", ", ".join(f"{count} {name}" for name, count in counts.items()), "dim"
-    by_section: dict[str | None, list[Mapping[str, Any]]] = {}
+    by_section: dict[str, list[Mapping[str, Any]]] = {}
     for section, message in zip(sections, messages, strict=True):
         by_section.setdefault(section, []).append(message)
-    found = "\n".join(found_records(_content(message)) for message in by_section.get("found", ()))
+    found = "\n".join(found_records(content_of(message)) for message in by_section.get("found", ()))
     window = "\n".join(_line(message) for message in by_section.get("window", ()))
     if by_section.keys() & {"question", "found"}:
         found = found or "nothing"
@@ -262,32 +199,8 @@ def _input(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> 
             yield label, text, "magenta"
 
 
-def _sections(step: MemoryItem, count: int) -> list[str | None]:
-    """Return the section of each message of a step's prompt; a field of another form gives empty ones."""
-    sections: list[str | None] = [None] * count
-    ranges = step.get_value("prompt_sections")
-    for name, places in ranges.items() if isinstance(ranges, Mapping) else ():
-        match tuple(listed(places)):
-            case (int(first), int(end)) if 0 <= first <= end <= count:
-                sections[first:end] = [name] * (end - first)
-    return sections
-
-
 def _line(message: Mapping[str, Any]) -> str:
     """Return a message of the window in about a line."""
-    text = " ".join(_content(message).split())
+    text = " ".join(content_of(message).split())
     cut = text if len(text) <= _WINDOW_LENGTH else f"{text[:_WINDOW_LENGTH]}..."
     return f"{readable(message.get('role'))}: {cut}"
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    parts = [_part(part) for part in listed(content)] if not isinstance(content, str) else [content]
-    calls = [f"calls {readable(mask(call))}" for call in listed(message.get("tool_calls"))]
-    return "\n".join([*parts, *calls])
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, Mapping) and part.get("type") == "text":
-        return readable(part.get("text"))
-    return "[image]" if isinstance(part, Mapping) and part.get("type") == "image_url" else readable(part)

@@ -8,10 +8,11 @@ from typing import Any, Final
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
+from botservice.conversation.step_parts import content_of, section_names
 from botservice.core.messages import TokenUsage
 from botservice.llm.tokens import counter_for
 from botservice.people.budgets import Budgets
-from transports.web.inspector_steps import SECTIONS, content_of, section_names
+from transports.web.inspector_steps import SECTIONS, show_text
 
 _AROUND_A_MESSAGE: Final = 4  # tokens
 _AN_IMAGE: Final = 800  # tokens, about
@@ -208,4 +209,4 @@ def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Seq
 
 
 def _change(message: Mapping[str, Any], *, is_new: bool) -> MessageDifference:
-    return MessageDifference(is_new, visible(str(message.get("role") or "")), content_of(message))
+    return MessageDifference(is_new, visible(str(message.get("role") or "")), show_text(content_of(message)))

@@ -1,7 +1,6 @@
 """The page that asks a turn's question again, with both answers side by side."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,13 +8,12 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from botservice.conversation.masked_secrets import mask
+from botservice.conversation.step_parts import content_of
 from botservice.core.errors import BotServiceError
 from botservice.devtools.recorded_turn import RecordedTurn
 from botservice.devtools.replayed_answers import SECTIONS, Changes, Comparison, ReplayedAnswer
 from botservice.devtools.replaying import Replayer
 from botservice.devtools.reports import say_answer, say_call, say_cost, say_difference, say_tokens
-from botservice.llm.chat import ChatMessage
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import Desk, refusing
 from transports.web.inspector_steps import show_text
@@ -101,6 +99,7 @@ class AgainPage:
     def _show(
         self, record: RecordedTurn, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
     ) -> Response:
+        prompt = record.prompt if compared is None else compared.prompt
         parts = [(each, _NAMES[each]) for each in SECTIONS if each in record.sections]
         return self._desk.pages.show(
             "inspect_again.html",
@@ -114,7 +113,7 @@ class AgainPage:
             sides=[] if compared is None else _sides(compared),
             changed=[] if compared is None else [*compared.changed, *([wish.model] if wish.model else [])],
             difference=[] if compared is None else say_difference(compared),
-            prompt=[_message(each) for each in (record.prompt if compared is None else compared.prompt)],
+            prompt=[(str(each.get("role")), show_text(content_of(each))) for each in prompt],
         )
 
 
@@ -133,18 +132,6 @@ def _side(title: str, answer: ReplayedAnswer, currency: str) -> Side:
     }
     calls = [(show_text(say_call(each)), show_text(each.result)) for each in answer.tool_calls]
     return Side(title, show_text(say_answer(answer)), answer.error is not None, calls, facts)
-
-
-def _message(message: ChatMessage) -> tuple[str, str]:
-    """Return the role of a message and what it says; secrets among arguments of calls are not shown."""
-    content = message.get("content")
-    parts = [content] if isinstance(content, str) else [_part(each) for each in content or ()]
-    calls = [json.dumps(mask(each), ensure_ascii=False) for each in message.get("tool_calls") or ()]
-    return str(message.get("role")), show_text("\n".join([*parts, *calls]))
-
-
-def _part(part: Mapping[str, object]) -> str:
-    return str(part.get("text")) if part.get("type") == "text" else "[image]"
 
 
 def _number(text: str) -> int:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import groupby, zip_longest
 from typing import Any, Final
 
-from botservice.conversation.field_values import Timing, ToolResult
-from botservice.conversation.items import MemoryItem, declared_fields
-from botservice.conversation.readable import describe, error_text, listed, readable
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.readable import listed, readable
 from botservice.conversation.replay import sub_run_text, visible
+from botservice.conversation.step_parts import PartKind, content_of, section_names, step_parts
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,
@@ -18,12 +18,9 @@ from botservice.conversation.steps import (
     SystemPromptStep,
     TaskStep,
 )
-from botservice.conversation.sub_runs import sub_runs
-from botservice.conversation.tool_calls import state_of_unmade
-from botservice.core.messages import Attachment, TokenUsage, ToolCall
+from botservice.core.messages import TokenUsage
 
 _SHOWN_ELSEWHERE: Final = ("prompt_sections", "prompt_facts", "model_attempts")
-_UNMADE: Final = ("Denied", "ApprovalExpired")  # no errors: the calls say that they were not made
 _LONGEST: Final = 20_000  # characters of one text
 SECTIONS: Final = {
     "system": "Instructions",
@@ -42,22 +39,12 @@ SECTIONS: Final = {
 }
 
 
-_SAYING: Final[Mapping[type[MemoryItem], tuple[str, str]]] = {
-    TaskStep: ("Question", "task"),
-    PlanningStep: ("Plan", "plan"),
-    FinalAnswerStep: ("Answer", "output"),
-    SystemPromptStep: ("Instructions", "system_prompt"),
+_TITLES: Final[Mapping[type[MemoryItem], str]] = {
+    TaskStep: "Question",
+    PlanningStep: "Plan",
+    FinalAnswerStep: "Answer",
+    SystemPromptStep: "Instructions",
 }
-"""The steps that say one thing: how they are called, and the field of what they say."""
-
-
-class BlockKind(StrEnum):
-    """How a part looks."""
-
-    TEXT = "text"
-    CODE = "code"
-    GOOD = "good"
-    BAD = "bad"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class LabelledText:
 
     label: str
     text: str = ""
-    kind: BlockKind = BlockKind.TEXT
+    kind: PartKind = PartKind.TEXT
     parts: "Sequence[LabelledText]" = ()
     is_open: bool = False
     call: int | None = None
@@ -127,7 +114,7 @@ def show_text(value: Any) -> str:
 def _title(step: MemoryItem, number: int) -> str:
     if isinstance(step, ActionStep):
         return f"Step {number}" + (", failed" if isinstance(step, FailedStep) else "")
-    return next((title for kind, (title, _) in _SAYING.items() if isinstance(step, kind)), visible(type(step).__name__))
+    return next((title for kind, title in _TITLES.items() if isinstance(step, kind)), visible(type(step).__name__))
 
 
 def _facts(step: MemoryItem, took: float | None) -> Iterator[str]:
@@ -148,64 +135,9 @@ def _facts(step: MemoryItem, took: float | None) -> Iterator[str]:
 
 def _parts(step: MemoryItem) -> Iterator[LabelledText]:
     yield from _prompt(step)
-    if isinstance(step, ActionStep):
-        yield from _action(step)
-    for kind, (_, name) in _SAYING.items():
-        if isinstance(step, kind):
-            yield LabelledText("", show_text(getattr(step, name)))
-    if isinstance(step, TaskStep):
-        yield from _files(step.task_images)
-    for name in step.attributes:
-        if name not in declared_fields(step) and name not in _SHOWN_ELSEWHERE:
-            yield LabelledText(show_text(name), show_text(step.get_value(name)), BlockKind.CODE)
-
-
-def _action(step: ActionStep) -> Iterator[LabelledText]:
-    if step.model_output is not None:
-        yield LabelledText("Text next to the calls", show_text(step.model_output))
-    results = {each.call_id: each for each in listed(step.tool_results) if isinstance(each, ToolResult)}
-    for index, call in enumerate(listed(step.tool_calls)):
-        yield from _call(index, call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
-    for result in results.values():
-        yield _result(result)
-    told = "\n".join(each.text for each in listed(step.tool_results) if isinstance(each, ToolResult))
-    if step.observations is not None and step.observations != told:
-        yield LabelledText("Observation", show_text(step.observations), BlockKind.GOOD)
-    for run in sub_runs(step):
-        yield LabelledText(f"Agent {run.name}", visible(sub_run_text(run)), BlockKind.CODE)
-    yield from _files(step.observations_images)
-    if step.error is not None and getattr(step.error, "type", "") not in _UNMADE:
-        yield LabelledText("Error", show_text(error_text(step.error)), BlockKind.BAD)
-    if step.is_final_answer:
-        yield LabelledText("Taken as the answer", show_text(step.action_output), BlockKind.GOOD)
-
-
-def _call(index: int, call: Any, result: ToolResult | None) -> Iterator[LabelledText]:
-    if not isinstance(call, ToolCall):
-        yield LabelledText("Call", show_text(call), BlockKind.CODE, call=index)
-        return
-    arguments = call.arguments if call.malformed_arguments is None else call.malformed_arguments
-    yield LabelledText(f"Calls {visible(call.name)}", show_text(arguments), BlockKind.CODE, call=index)
-    yield (
-        LabelledText("No result yet", "", BlockKind.BAD, call=index)
-        if result is None
-        else replace(_result(result), call=index)
-    )
-
-
-def _result(result: ToolResult) -> LabelledText:
-    if state_of_unmade(result.text) is not None:
-        return LabelledText("Not made", show_text(result.text))
-    label = "Failed" if result.is_error else "Result"
-    duration = "" if result.duration_seconds is None else f" after {result.duration_seconds:.2f} s"
-    return LabelledText(
-        f"{label}{duration}", show_text(result.text), BlockKind.BAD if result.is_error else BlockKind.GOOD
-    )
-
-
-def _files(value: Any) -> Iterator[LabelledText]:
-    for file in listed(value):
-        yield LabelledText("File", show_text(describe(file) if isinstance(file, Attachment) else file))
+    for part in step_parts(step, sub_run_text):
+        if part.label not in _SHOWN_ELSEWHERE:
+            yield LabelledText(show_text(part.label), show_text(part.text), part.kind, call=part.call)
 
 
 def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
@@ -215,7 +147,9 @@ def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
         return
     sections: dict[str, list[LabelledText]] = {}
     for name, message in zip(section_names(step, messages), messages, strict=True):
-        sections.setdefault(name, []).append(LabelledText(show_text(message.get("role")), content_of(message)))
+        sections.setdefault(name, []).append(
+            LabelledText(show_text(message.get("role")), show_text(content_of(message)))
+        )
     yield LabelledText(
         f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
         parts=[
@@ -223,28 +157,3 @@ def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
             for name, parts in sections.items()
         ],
     )
-
-
-def section_names(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the section of each message, also if the field holds anything else."""
-    names = [readable(message.get("section") or "") for message in messages]
-    ranges = step.get_value("prompt_sections")
-    for name, places in ranges.items() if isinstance(ranges, Mapping) else ():
-        match tuple(listed(places)):
-            case (int(first), int(end)) if 0 <= first <= end <= len(messages):
-                names[first:end] = [readable(name)] * (end - first)
-    return names
-
-
-def content_of(message: Mapping[str, Any]) -> str:
-    """Return what a message of a prompt says, as it can be read."""
-    content = message.get("content")
-    parts = [content] if isinstance(content, str) else [_content_part(part) for part in listed(content)]
-    calls = [f"calls {readable(call)}" for call in listed(message.get("tool_calls"))]
-    return show_text("\n".join([*parts, *calls]))
-
-
-def _content_part(part: Any) -> str:
-    if isinstance(part, Mapping) and part.get("type") == "text":
-        return readable(part.get("text"))
-    return "[image]" if isinstance(part, Mapping) and part.get("type") == "image_url" else readable(part)

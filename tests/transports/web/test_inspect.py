@@ -82,10 +82,10 @@ async def test_a_turn_is_told_from_the_question_to_the_delivery(run_site, storag
             "What the model was given",
             "You are a helpful assistant",
             "I will add.",
-            'Calls add {"a": 2, "b": 3}',
-            "Result after ",
-            'Calls add {"a": 1, "b": 13}',
-            "Failed after ",
+            'Call add {"a": 2, "b": 3}',
+            "Result (",
+            'Call add {"a": 1, "b": 13}',
+            "Failed (",
             "no 13,",
             "tokens in",
             "Answer",
@@ -240,8 +240,17 @@ def test_steps_of_any_shape_can_be_shown():
     blocks = show_steps([TaskStep("\x1b[31mred"), strange])
     assert blocks[0].parts[0].text == "\\x1b[31mred"
     labels = [part.label for part in blocks[1].parts]
-    assert labels == ["What the model was given: 2 messages", "Calls x", "No result yet", "Call", "Error", "mood"]
+    assert labels == ["What the model was given: 2 messages", "Call x", "No result yet", "Call", "Error", "mood"]
     assert blocks[1].parts[0].parts[0].parts[0].text == "hi \\u202e"
+
+
+def test_secrets_among_the_arguments_of_calls_are_masked():
+    arguments = {"name": "ann", "password": "correct horse battery"}
+    said = {"role": "assistant", "content": None, "tool_calls": [{"id": "0", "arguments": arguments}]}
+    step = ActionStep(1, model_input_messages=[said], tool_calls=[ToolCall("1", "log_in", arguments)])
+    shown = repr(show_steps([step]))
+    assert "ann" in shown
+    assert "horse" not in shown
 
 
 def test_what_was_found_is_unfolded_in_the_first_prompt():

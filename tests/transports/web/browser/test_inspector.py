@@ -131,7 +131,7 @@ async def test_arrow_keys_go_through_the_timeline_and_what_is_chosen_stands_besi
         await page.keyboard.press("Home")
         await expect(turn).to_be_focused()
         await call.click()
-        await expect(page.locator(".call.pointed")).to_contain_text("Calls add")
+        await expect(page.locator(".call.pointed")).to_contain_text("Call add")
         await page.get_by_role("button", name="Show all details").click()
         await expect(page.locator("#turn")).to_be_visible()
         await page.reload()
@@ -144,7 +144,7 @@ async def test_the_timeline_is_a_list_of_links_without_scripts(run_site, open_pa
         page = await open_page(f"{site.url}/inspect/1/1", java_script_enabled=False)
         await expect(page.get_by_role("tree")).to_have_count(0)
         await page.get_by_role("link", name="add").click()
-        await expect(page.get_by_text("Calls add")).to_be_in_viewport()
+        await expect(page.get_by_text("Call add")).to_be_in_viewport()
         for pane in ("#turn", "#step-0", "#step-1", "#step-2"):
             await expect(page.locator(pane)).to_be_visible()
 
