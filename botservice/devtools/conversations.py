@@ -72,12 +72,7 @@ class TurnRecord:
 
 
 async def list_contexts(
-    storage: Storage,
-    *,
-    limit: int | None = None,
-    offset: int = 0,
-    having: str | None = None,
-    after: tuple[int, int] | None = None,
+    storage: Storage, *, limit: int | None = None, having: str | None = None, after: tuple[int, int] | None = None
 ) -> list[ContextSummary]:
     """Return the conversations, those with the newest messages first.
 
@@ -87,7 +82,7 @@ async def list_contexts(
     """
 
     def read(connection: Connection) -> list[ContextSummary]:
-        return [ContextSummary(*row) for row in list_context_rows(connection, limit, offset, having, after)]
+        return [ContextSummary(*row) for row in list_context_rows(connection, limit, having, after)]
 
     return await storage.read(read, is_long=True)
 

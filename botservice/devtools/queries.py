@@ -100,7 +100,7 @@ def _find_before(connection: Connection, context_id: int, turn_id: int) -> Memor
 
 
 def list_context_rows(
-    connection: Connection, limit: int | None, offset: int, having: str | None, after: tuple[int, int] | None
+    connection: Connection, limit: int | None, having: str | None, after: tuple[int, int] | None
 ) -> Sequence[Any]:
     """Return conversations with their sizes, those with the newest messages first.
 
@@ -121,7 +121,6 @@ def list_context_rows(
         )
         .order_by(contexts.c.last_message_id.desc(), contexts.c.id.desc())
         .limit(limit)
-        .offset(offset)
     )
     if after is not None:
         last_message_id, context_id = after

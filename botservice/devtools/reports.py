@@ -22,12 +22,8 @@ from botservice.devtools.replayed_answers import CallMade, Comparison, ReplayedA
 _UNKNOWN = "-"
 
 
-def render_comparison(comparison: Comparison) -> "RenderableType":
+def render_comparison(comparison: Comparison) -> RenderableType:
     """Return both answers of a comparison for `botservice.conversation.replay.show`."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-
     then, again = comparison.then, comparison.again
     table = Table(box=box.ROUNDED, expand=True, show_lines=True)
     table.add_column("")
@@ -96,9 +92,7 @@ def say_difference(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _text(text: str, style: str = "") -> "Text":
-    from rich.text import Text
-
+def _text(text: str, style: str = "") -> Text:
     return Text(visible(text), style=style, overflow="fold")
 
 
@@ -144,10 +138,10 @@ def render_turns(turns: Iterable[TurnRecord], *, detailed: bool = False) -> Rend
 
 
 def _blocks(turn: TurnRecord, *, detailed: bool) -> list[RenderableType]:
-    title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
-    failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
-    gone = [] if turn.compacted_at is None else [Text(_compacted(turn.compacted_at), style="dim", overflow="fold")]
-    waited = [Text(visible(each), style="yellow", overflow="fold") for each in turn.waited]
+    title = _text(f"== {_title(turn)}", "bold cyan")
+    failed = [_text(f"Failed: {turn.error}", "red")] if turn.error else []
+    gone = [] if turn.compacted_at is None else [_text(_compacted(turn.compacted_at), "dim")]
+    waited = [_text(each, "yellow") for each in turn.waited]
     return [title, render_steps(turn.steps, detailed=detailed), *waited, *gone, *failed, Text("")]
 
 
