@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from botservice.background import queries
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
+from botservice.core.background_task import background_task
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.core.states import EventKind, Outcome
@@ -82,13 +83,9 @@ class FailureAlerts:
     async def running(self) -> AsyncIterator[Self]:
         """Tell what is to be told until the block is left."""
         self._news.set()  # an earlier process may have been killed before it could tell
-        task = asyncio.create_task(self._run(), name="botservice-alerts")
-        try:
+        async with background_task(self._run(), name="botservice-alerts"):
             with sending_to(self):
                 yield self
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     def take_end(self, end: TurnEnd) -> None:
         """Note that a turn has ended."""

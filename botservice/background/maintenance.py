@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from botservice.background import queries
 from botservice.conversation.reminder_queries import mend_schedules
+from botservice.core.background_task import background_task
 from botservice.core.errors import BotServiceError
 from botservice.core.progress import Progress as Report
 from botservice.core.progress import unwatched
@@ -110,12 +111,8 @@ class Maintenance:
         self, *, first_seconds: float = FIRST_PASS_SECONDS, every_seconds: float = EVERY_SECONDS
     ) -> AsyncIterator[None]:
         """Run a pass some time after the block is entered, then again at intervals until it is left."""
-        task = asyncio.create_task(self._repeat(first_seconds, every_seconds), name="botservice-upkeep")
-        try:
+        async with background_task(self._repeat(first_seconds, every_seconds), name="botservice-upkeep"):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def run_once(self) -> Compacted:
         """Do a pass, and return what it did.

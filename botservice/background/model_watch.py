@@ -9,6 +9,7 @@ from typing import Final
 
 from botservice.config.setting_choices import ApiChoice
 from botservice.config.settings import Settings, reveal
+from botservice.core.background_task import background_task
 from botservice.core.loading import SETTLING_SECONDS
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.llm.chat import ChatLLM
@@ -26,12 +27,8 @@ _IN_CODE: Final = "the model in your agent's code"
 @contextlib.asynccontextmanager
 async def watching_models(settings: Settings, service: AgentService) -> AsyncIterator[None]:
     """Look at the models now and every day while the block runs; nobody waits for it, and nothing fails by it."""
-    watching = asyncio.create_task(_watch(settings, service), name="botservice-models")
-    try:
+    async with background_task(_watch(settings, service), name="botservice-models"):
         yield
-    finally:
-        watching.cancel()
-        await asyncio.wait([watching])
 
 
 async def notices_of(settings: Settings, service: AgentService, today: date) -> list[ModelNotice]:

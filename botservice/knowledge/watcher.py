@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from botservice.core.background_task import background_task
 from botservice.core.errors import BotServiceError, ClaimLost
 from botservice.history.embeddings import Embedder
 from botservice.knowledge.indexer import KnowledgeIndexer, read_readers_file
@@ -31,12 +32,8 @@ class KnowledgeWatcher:
     @contextlib.asynccontextmanager
     async def running(self, *, every_seconds: float = EVERY_SECONDS) -> AsyncIterator[None]:
         """Look at once, and then at intervals, until the block is left."""
-        task = asyncio.create_task(self._repeat(every_seconds), name="botservice-knowledge")
-        try:
+        async with background_task(self._repeat(every_seconds), name="botservice-knowledge"):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def run_once(self) -> bool:
         """Read what has changed; return False where another process does so.

@@ -18,6 +18,7 @@ from botservice import __version__
 from botservice.app import GRACE_SECONDS, Application, running
 from botservice.background.model_watch import watching_models
 from botservice.config.settings import Settings
+from botservice.core.background_task import background_task
 from botservice.core.errors import SettingsError
 from botservice.core.states import API, Outcome
 from botservice.people.names import check_platforms
@@ -182,11 +183,8 @@ async def _ending_where_refused(storage: Storage, stop: Callable[[], None]) -> A
         logger.error("storage.refused", extra={"reason": str(await storage.refused())})
         _stop(stop, exit_code=1)
 
-    watching = asyncio.create_task(watch())
-    try:
+    async with background_task(watch(), name="botservice-storage"):
         yield
-    finally:
-        watching.cancel()
     if storage.refusal is not None:
         raise storage.refusal
 

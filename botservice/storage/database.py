@@ -20,6 +20,7 @@ from sqlalchemy import Row as Row  # noqa: PLC0414
 from sqlalchemy.exc import IntegrityError as IntegrityError  # noqa: PLC0414
 from sqlalchemy.exc import SQLAlchemyError
 
+from botservice.core.background_task import background_task
 from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
 from botservice.core.progress import Progress, unwatched
 from botservice.storage import schema, transitions
@@ -343,12 +344,8 @@ class Storage:
             engine = create_writer_engine(self.where, self._limits)
             listener = Listener(engine, lambda session: session == self._writer.connection.id)
             while True:
-                listening = asyncio.create_task(listener.run(hear), name="botservice-listener")
-                try:
+                async with background_task(listener.run(hear), name="botservice-listener"):
                     await self.activity.until_resting()
-                finally:
-                    listening.cancel()
-                    await asyncio.wait([listening])
                 await self.activity.pause(0.0)
 
     async def scrub(self, *, patience_seconds: float = PATIENCE_SECONDS) -> bool:
