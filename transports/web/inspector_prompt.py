@@ -12,7 +12,7 @@ from botservice.conversation.step_parts import content_of, section_names
 from botservice.core.messages import TokenUsage
 from botservice.llm.tokens import counter_for
 from botservice.people.budgets import Budgets
-from transports.web.inspector_steps import SECTIONS, show_text
+from transports.web.inspector_steps import SECTION_LABELS, show_text
 
 _AROUND_A_MESSAGE: Final = 4  # tokens
 _AN_IMAGE: Final = 800  # tokens, about
@@ -149,7 +149,7 @@ class PromptPainter:
         pieces, x = list[Piece](), 0.0
         for name, (tokens, count) in totals.items():
             width, look = tokens / whole * _WIDTH, _LOOKS.get(name, _OTHER_LOOK)
-            label = SECTIONS.get(name, visible(name))
+            label = SECTION_LABELS.get(name, visible(name))
             pieces.append(Piece(label, tokens, cost * tokens / whole, round(x), max(1, round(width)), look, count))
             x += width
         return pieces

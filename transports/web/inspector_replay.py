@@ -16,20 +16,11 @@ from botservice.devtools.replaying import Replayer
 from botservice.devtools.reports import say_answer, say_call, say_cost, say_difference, say_tokens
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import Desk, refusing
-from transports.web.inspector_steps import show_text
+from transports.web.inspector_steps import SECTION_LABELS, show_text
 from transports.web.requests import path_number, read_form
 
 _MAX_FORM_BYTES: Final = 400_000
 _MAX_SECONDS: Final = 300.0
-_NAMES: Final = {
-    "notes": "notes of the chat",
-    "window": "newest messages",
-    "earlier": "earlier steps",
-    "person": "what is known of the person",
-    "waiting": "calls that wait",
-    "documents": "passages of documents",
-    "found": "what was found by searching",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,7 @@ class AgainPage:
         self, record: RecordedTurn, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
     ) -> Response:
         prompt = record.prompt if compared is None else compared.prompt
-        parts = [(each, _NAMES[each]) for each in SECTIONS if each in record.sections]
+        parts = [(each, SECTION_LABELS[each]) for each in SECTIONS if each in record.sections]
         return self._desk.pages.show(
             "inspect_again.html",
             context_id=record.context_id,

@@ -22,7 +22,7 @@ from botservice.core.messages import TokenUsage
 
 _SHOWN_ELSEWHERE: Final = ("prompt_sections", "prompt_facts", "model_attempts")
 _LONGEST: Final = 20_000  # characters of one text
-SECTIONS: Final = {
+SECTION_LABELS: Final = {
     "system": "Instructions",
     "instructions": "Instructions",
     "notes": "Notes of the chat",
@@ -153,7 +153,7 @@ def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
     yield LabelledText(
         f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
         parts=[
-            LabelledText(SECTIONS.get(name, show_text(name)), parts=parts, is_open=name == "found")
+            LabelledText(SECTION_LABELS.get(name, show_text(name)), parts=parts, is_open=name == "found")
             for name, parts in sections.items()
         ],
     )
