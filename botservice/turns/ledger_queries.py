@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from math import isfinite
@@ -110,6 +110,7 @@ FIELDS: Final = (
 )
 """What `LedgerEntry.as_dict` has, in its order."""
 
+_OF_ENTRY = [approvals.c[each.name] for each in fields(LedgerEntry) if each.name in approvals.c]
 _insert = of_each_database(lambda insert: insert(approvals).on_conflict_do_nothing(index_elements=["call"]))
 _CHAT = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 _DECIDER = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
@@ -169,33 +170,14 @@ def list_approvals(
         before: Only calls with smaller numbers.
         limit: How many at most.
     """
-    query = select(approvals).order_by(approvals.c.call.desc()).limit(limit)
+    query = select(*_OF_ENTRY).order_by(approvals.c.call.desc()).limit(limit)
     if since is not None:
         query = query.where(approvals.c.decided_at >= since)
     if before is not None:
         query = query.where(approvals.c.call < before)
-    rows = connection.execute(query).all()
-    names = _read_names(connection, {name for row in rows for name in (row.asker, row.decider) if name})
-    return [_read(row, names) for row in rows]
-
-
-def _read(row: Any, names: Mapping[str, str]) -> LedgerEntry:
-    return LedgerEntry(
-        row.call,
-        row.tool,
-        row.tool_digest,
-        row.arguments,
-        row.digest,
-        row.asker,
-        row.asked_at,
-        row.decision,
-        row.decider,
-        row.decided_at,
-        row.chat,
-        CallResult(row.result),
-        row.ended_at,
-        names,
-    )
+    rows = connection.execute(query).mappings().all()
+    names = _read_names(connection, {name for row in rows for name in (row["asker"], row["decider"]) if name})
+    return [LedgerEntry(**{**row, "result": CallResult(row["result"])}, names=names) for row in rows]
 
 
 def _read_names(connection: Connection, accounts: set[str]) -> dict[str, str]:
