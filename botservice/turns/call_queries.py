@@ -136,11 +136,11 @@ def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
     return _find(connection, pending_calls.c.context_id == context_id, CALL_IS_OPEN)
 
 
-def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
-    """Return whether a call of a conversation waits for a decision or an answer."""
+def find_kinds_awaited(connection: Connection, keys: ContextKeys) -> set[PendingKind]:
+    """Return what the calls of a conversation that are undecided wait for."""
     context_id = find_context(connection, keys)
     pending = [] if context_id is None else find_open(connection, context_id)
-    return any(each.kind is not PendingKind.LATER and each.is_waiting for each in pending)
+    return {each.kind for each in pending if each.is_waiting}
 
 
 def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:

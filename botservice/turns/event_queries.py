@@ -334,14 +334,6 @@ def goes_on(connection: Connection, keys: ContextKeys) -> bool:
     return any(each.turn_id not in undecided for each in pending)
 
 
-def has_question(connection: Connection, keys: ContextKeys) -> bool:
-    """Return whether a tool waits for an answer of the person."""
-    context_id = find_context(connection, keys)
-    return context_id is not None and any(
-        each.exchange is not None and each.is_waiting for each in find_open(connection, context_id)
-    )
-
-
 def is_over(connection: Connection, key: str) -> bool:
     """Return whether the turn of an event has ended and nothing of it is left to be printed."""
     return connection.execute(_HAS_ENDED, {"key": key}).first() is not None

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.errors import BotServiceError
+from botservice.core.states import PendingKind
 from botservice.texts import in_language
-from botservice.turns.call_queries import is_awaiting_approval
+from botservice.turns.call_queries import find_kinds_awaited
 from botservice.turns.turn import Delivery
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
@@ -81,7 +82,9 @@ class Statuses:
     async def _is_waiting(self, context_keys: Mapping[str, str]) -> bool:
         """Return whether a call of a conversation waits for a decision."""
         storage, keys = self._slack.storage, ContextKeys.of(context_keys)
-        return storage is not None and await storage.read(lambda connection: is_awaiting_approval(connection, keys))
+        if storage is None:
+            return False
+        return bool(await storage.read(lambda connection: find_kinds_awaited(connection, keys) - {PendingKind.LATER}))
 
     async def _set(self, workspace: Workspace, feature: Feature, **state: Any) -> dict[str, Any] | None:
         """Set a state and return what Slack answers, or None where a workspace has no such state."""

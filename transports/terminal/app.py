@@ -14,12 +14,13 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
 from botservice.core.quoting import quote_in_markdown
-from botservice.core.states import EventKind
+from botservice.core.states import EventKind, PendingKind
 from botservice.storage.database import Storage
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.call_queries import find_kinds_awaited
 from botservice.turns.commands import parse_command
 from botservice.turns.decisions import order_of
-from botservice.turns.event_queries import goes_on, has_question, is_over
+from botservice.turns.event_queries import goes_on, is_over
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
@@ -192,7 +193,9 @@ class TerminalTransport(Transport):
         self._screen.begin()
         self._is_stopped = False
         keys = ContextKeys.of(self._keys)
-        was_asked = await self._storage.read(lambda connection: has_question(connection, keys))
+        was_asked = await self._storage.read(
+            lambda connection: PendingKind.QUESTION in find_kinds_awaited(connection, keys)
+        )
         self._has_decided = was_asked or order_of(line) is not None
         self._asked = await self._accept(line, EventKind.MESSAGE)
         said = ""
