@@ -16,9 +16,9 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.pacing import Pace
+from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error, translate
 from transports.slack.context import Manners, SlackContext
-from transports.slack.event_delivery import PATH, EventsEndpoint, SocketListener
 from transports.slack.home import Suggestions
 from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.installing import Installing, OAuthApp
@@ -95,10 +95,14 @@ class SlackTransport(ConnectedTransport):
         self._sender = SlackSender(self._slack, streams, pace or Pace())
         self._stage = SlackLiveAnswers(self._slack, streams)
         self._titles = Titles(self._slack)
-        self._socket = SocketListener(self._intake, client, app_token) if app_token is not None else None
+        # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
+        socket_bolt = build_bolt(self._intake, api_url=client.base_url, signing_secret=None)
+        self._socket = SocketListener(socket_bolt, client, app_token) if app_token is not None else None
         self.routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
         if signing_secret is not None:
-            events = EventsEndpoint(self._intake, signing_secret)
+            events = EventsEndpoint(
+                build_bolt(self._intake, api_url=client.base_url, signing_secret=signing_secret), signing_secret
+            )
             self.routes = [Route(PATH, events.answer, methods=["POST"]), *self.routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Set as AbstractSet
 import aiohttp
 
 from botservice.core.errors import BotServiceError
+from transports.slack.bolt import PATH
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.event_delivery import PATH
 from transports.slack.installing import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
 from transports.slack.workspaces import ROTATION_ADVICE, is_rotating
 

@@ -10,6 +10,7 @@ from standins.slack_api.chat import methods
 
 from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
+from transports.slack.bolt import build_bolt
 from transports.slack.installing import bot_events, bot_scopes, read_manifest
 
 PRODUCT = Path(__file__).parents[3] / "transports" / "slack"
@@ -120,3 +121,4 @@ def test_the_manifest_names_what_the_code_answers_to() -> None:
     assert manifest["features"]["agent_view"]["agent_description"]
     assert manifest["settings"]["interactivity"]["is_enabled"]
     assert "assistant_view" not in manifest["features"]
+    assert build_bolt.__doc__

@@ -1,23 +1,27 @@
-"""How Slack's events come: by HTTP, or through a socket. They are stored before they are acknowledged.
+"""What Slack delivers, by HTTP or through a socket, goes through Bolt, and is stored before it is acknowledged.
 
 By HTTP, the signature is checked before anything is read for long.
 """
 
 import asyncio
-import json
 import logging
 import re
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
 
+from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
+from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
+from slack_bolt.async_app import AsyncAck, AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.response import BoltResponse
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
-from slack_sdk.socket_mode.response import SocketModeResponse
+from slack_sdk.web.async_client import AsyncWebClient
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from botservice.core.errors import BotServiceError
 from transports.common.connected_transport import insist
@@ -28,37 +32,69 @@ from transports.slack.intake import SlackIntake
 logger = logging.getLogger(__name__)
 
 PATH = "/slack/events"
+_BOLT_LOGGER = "slack_bolt.of_botservice"
+
+_ANYTHING = re.compile("")
+
+Take = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-async def take(intake: SlackIntake, body: dict[str, Any]) -> bool:
-    """Store what Slack delivers; return whether that is done with. Otherwise Slack is asked to deliver it again."""
-    try:
-        if "command" in body:
-            await intake.take_command(body)
-        elif body.get("type") == "event_callback":
-            await intake.take_event(body)
-        else:
-            await intake.take_interaction(body)
-    except (BotServiceError, TimeoutError) as error:
-        logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
-        return False
-    except Exception:  # a border: Slack is asked to deliver again, whatever it was
-        logger.exception("slack.not_stored")
-        return False
-    return True
+class _NotStored(BotServiceError):
+    """Something that came in is not stored."""
 
 
-def parse_body(body: bytes, content_type: str) -> dict[str, Any]:
-    """Return what a request says: events are JSON, commands are forms, and the others are JSON in a form.
+async def _let_in(enterprise_id: str | None, team_id: str | None, user_id: str | None) -> AuthorizeResult:
+    """Let everything through that Slack has signed: no call is made before an event is stored."""
+    return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
 
-    Raises:
-        ValueError: nothing that Slack sends; RecursionError.
-    """
-    form = dict(parse_qsl(body.decode())) if content_type == "application/x-www-form-urlencoded" else None
-    said = json.loads(body) if form is None else json.loads(form["payload"]) if "payload" in form else form
-    if not isinstance(said, dict):
-        raise ValueError("no object")  # noqa: TRY004 - as of what is no JSON
-    return said
+
+def build_bolt(intake: SlackIntake, *, api_url: str, signing_secret: str | None) -> AsyncApp:
+    """Return an application whose listeners store and return; an answer of 503 asks Slack to deliver again."""
+    quiet = logging.getLogger(_BOLT_LOGGER)
+    quiet.setLevel(logging.ERROR)  # it warns of a token in the environment, and of every event that is nobody's
+    app = AsyncApp(
+        name=_BOLT_LOGGER,  # Bolt sets the level of the logger of this name, so it must not be ours
+        logger=quiet,
+        client=AsyncWebClient(base_url=api_url),
+        authorize=_let_in,
+        signing_secret=signing_secret or "",
+        request_verification_enabled=signing_secret is not None,
+        process_before_response=True,
+        ignoring_self_events_enabled=False,  # other bots are ignored as well, by what an event says
+        attaching_conversation_kwargs_enabled=False,
+    )
+
+    app.event(_ANYTHING)(_storing(intake.take_event))
+    app.command(_ANYTHING)(_storing(intake.take_command))
+    interaction = _storing(intake.take_interaction)
+    app.shortcut(_ANYTHING)(interaction)
+    app.action(_ANYTHING)(interaction)
+    app.view(_ANYTHING)(interaction)
+    app.error(_fail)
+    return app
+
+
+def _storing(take: Take) -> Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]:
+    async def listener(ack: AsyncAck, body: dict[str, Any]) -> None:
+        try:
+            await take(body)
+        except (BotServiceError, TimeoutError) as error:
+            logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
+            raise _NotStored from error
+        except Exception as error:  # a border: Slack is asked to deliver again, whatever it was
+            logger.exception("slack.not_stored")
+            raise _NotStored from error
+        await ack()
+
+    return listener
+
+
+async def _fail(error: Exception) -> BoltResponse:
+    """Answer what was not stored, so that it comes again; what Bolt stumbles over never will be read."""
+    if isinstance(error, _NotStored):
+        return BoltResponse(status=503, body="not stored: deliver it again")
+    logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
+    return BoltResponse(status=400, body="unreadable")
 
 
 class SocketListener:
@@ -66,8 +102,8 @@ class SocketListener:
 
     _ping_seconds = 5.0  # so often the connection is tried; a dead one is noticed after four of them
 
-    def __init__(self, intake: SlackIntake, client: SlackClient, app_token: str) -> None:
-        self._intake = intake
+    def __init__(self, app: AsyncApp, client: SlackClient, app_token: str) -> None:
+        self._app = app
         self._client = client
         self._token = app_token
 
@@ -86,10 +122,16 @@ class SocketListener:
             await _close(socket)
 
     async def _handle(self, socket: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
-        if not await take(self._intake, request.payload):
-            return
+        begun = time.time()
         try:
-            await socket.send_socket_mode_response(SocketModeResponse(request.envelope_id))
+            answer = await run_async_bolt_app(self._app, request)
+        except Exception as error:  # noqa: BLE001 - a border: Bolt believes that every body is what Slack sends
+            logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
+            answer = BoltResponse(status=200)
+        if answer.status in (400, 404):  # not what Slack sends, or nothing of ours: it need not come again
+            answer = BoltResponse(status=200)
+        try:
+            await send_async_response(socket, request, answer, begun)
         except Exception as error:  # noqa: BLE001 - a border: what is not acknowledged comes again, and is known
             logger.info("slack.not_acknowledged", extra={"reason": type(error).__name__})
 
@@ -125,8 +167,8 @@ _CLOSE = {"connection": "close"}
 class EventsEndpoint:
     """Answers Slack's deliveries: 200 once they are stored, 401 without a signature, 503 to get them again."""
 
-    def __init__(self, intake: SlackIntake, signing_secret: str) -> None:
-        self._intake = intake
+    def __init__(self, app: AsyncApp, signing_secret: str) -> None:
+        self._app = app
         self._verifier = SignatureVerifier(signing_secret)
         self._unproven = Unproven()
 
@@ -146,19 +188,17 @@ class EventsEndpoint:
             return PlainTextResponse("too large\n", 413, headers=_CLOSE)
         except TooMuchAtOnceError:
             return PlainTextResponse("too much at once: deliver it again\n", 503, headers=_CLOSE)
-        return await self._take(body, request.headers.get("content-type", ""))
+        return await self._dispatch(request, body)
 
-    async def _take(self, body: bytes, content_type: str) -> Response:
+    async def _dispatch(self, request: Request, body: bytes) -> Response:
         try:
-            said = parse_body(body, content_type.partition(";")[0].strip().lower())
-        except (ValueError, RecursionError) as error:
+            answer = await self._app.async_dispatch(to_async_bolt_request(request, body))
+        except Exception as error:  # noqa: BLE001 - a border: Bolt believes that every body is what Slack sends
             logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
             return PlainTextResponse("unreadable\n", 400)
-        if said.get("type") == "url_verification":
-            return JSONResponse({"challenge": said.get("challenge")})
-        if await take(self._intake, said):
+        if answer.status == 404:  # nothing of ours; anything but 200 would have it delivered again
             return PlainTextResponse("")
-        return PlainTextResponse("not stored: deliver it again\n", 503)
+        return to_starlette_response(answer)
 
     def _may_be_signed(self, request: Request) -> bool:
         """Return whether a request's headers are those of a delivery of the last minutes."""
