@@ -42,7 +42,7 @@ def spoken_in(message: object) -> str:
     """Return the text of a message, or what stands in its place."""
     text, blocks = _string(field(message, "text")), items_of(message, "blocks")
     is_typed = all(field(each, "type") == "rich_text" for each in blocks)
-    return text if text and is_typed else _lines(map(_block, blocks)) or text
+    return text if text and is_typed else _lines(map(_shown, blocks)) or text
 
 
 def words_of_attachments(message: object) -> str:
@@ -59,7 +59,7 @@ def is_shared(attachment: Mapping[str, Any]) -> bool:
 def words_of_shared(shared: Mapping[str, Any]) -> str:
     """Return what a shared message says."""
     inner = [field(each, "message") for each in items_of(shared, "message_blocks")]
-    said = _string(shared.get("text")) or _lines(spoken_in(each) for each in inner) or _lines(map(_block, _of(shared)))
+    said = _string(shared.get("text")) or _lines(spoken_in(each) for each in inner) or _lines(map(_shown, _of(shared)))
     return _lines([said, words_of_attachments(shared), _fields(shared)]) or _string(shared.get("fallback"))
 
 
@@ -72,7 +72,7 @@ def _attachment(shown: Mapping[str, Any]) -> str:
         title,
         _string(shown.get("text")),
         _fields(shown),
-        *map(_block, _of(shown)),
+        *map(_shown, _of(shown)),
         " ".join(filter(None, map(_button, items_of(shown, "actions")))),
         _string(shown.get("footer")),
     ]
@@ -91,20 +91,6 @@ def _fields(shown: Mapping[str, Any]) -> str:
 def _linked(shown: Mapping[str, Any], name: str, link: str) -> str:
     words, address = _string(shown.get(name)), _string(shown.get(link))
     return _link(words, address) if words and address else words
-
-
-def _block(block: object) -> str:
-    """Return what a block shows; of a kind that is not known, whatever words are in it."""
-    show = _BLOCKS.get(str(field(block, "type")))
-    return _any(block, 0) if show is None else show(block)
-
-
-def _section(block: object) -> str:
-    return _lines([_text(field(block, "text")), *map(_text, items_of(block, "fields")), _element(block, "accessory")])
-
-
-def _elements(block: object) -> str:
-    return " ".join(filter(None, (_one(each) for each in items_of(block, "elements"))))
 
 
 def _picture(block: object) -> str:
@@ -130,23 +116,7 @@ def _table(block: object) -> str:
 
 def _cell(cell: object) -> str:
     value = field(cell, "value")
-    said = _rich(cell) if field(cell, "type") == "rich_text" else _any(cell, 0)
-    return said.replace("\n", " ") or (str(value) if isinstance(value, int | float) else "")
-
-
-def _one(element: object) -> str:
-    kind = field(element, "type")
-    if kind == "image":
-        return _picture(element)
-    if kind in ("mrkdwn", "plain_text"):
-        return _text(element)
-    if kind in ("button", "workflow_button"):
-        return _button(element)
-    return _any(element, 0)
-
-
-def _element(block: object, name: str) -> str:
-    return _one(field(block, name)) if field(block, name) is not None else ""
+    return _shown(cell).replace("\n", " ") or (str(value) if isinstance(value, int | float) else "")
 
 
 def _button(button: object) -> str:
@@ -197,20 +167,20 @@ def _piece(piece: object) -> str:
     return words
 
 
-def _any(value: object, depth: int) -> str:
-    """Return the words in an element whose kind is not known."""
+def _shown(value: object, depth: int = 0) -> str:
+    """Return what a block or an element shows; of a kind that is not known, whatever words are in it."""
     if isinstance(value, str) or depth > _DEEPEST:
         return _string(value)
     if isinstance(value, list):
-        return _lines(_any(each, depth + 1) for each in value)
+        return _lines(_shown(each, depth + 1) for each in value)
     if not isinstance(value, Mapping):
         return ""
     show = _BLOCKS.get(str(value.get("type")))
-    if show is not None and depth:
+    if show is not None:
         return show(value)
     if isinstance(value.get("url"), str) and (words := _text(value.get("text"))):
         return _link(words, value["url"])
-    return _lines(_any(value.get(name), depth + 1) for name in _WORDS)
+    return _lines(_shown(value.get(name), depth + 1) for name in _WORDS)
 
 
 def _text(value: object) -> str:
@@ -238,20 +208,23 @@ def _lines(parts: Iterable[str]) -> str:
     return "\n".join(each for part in parts if (each := part.strip()))
 
 
+def _row(block: object) -> str:
+    """Return elements next to each other."""
+    return " ".join(filter(None, (_shown(each) for each in items_of(block, "elements"))))
+
+
 _BLOCKS: Final[Mapping[str, Callable[[object], str]]] = {
-    "section": _section,
-    "header": lambda block: _text(field(block, "text")),
-    "markdown": lambda block: _text(field(block, "text")),
-    "context": _elements,
-    "actions": _elements,
+    "context": _row,
+    "actions": _row,
     "context_actions": lambda _: "",  # thumbs for the answer of an app
-    "divider": lambda _: "",
     "image": _picture,
     "video": _video,
     "file": lambda _: "",  # the file itself comes with the message
     "rich_text": _rich,
     "table": _table,
     "data_table": _table,
+    "button": _button,
+    "workflow_button": _button,
 }
 
 
