@@ -17,17 +17,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from botservice.core.formatted_text import (
-    Block,
-    Blocks,
-    CodeBlock,
-    FormattedText,
-    Heading,
-    Inline,
-    Span,
-    Table,
-    plain_text,
-)
+from botservice.core.formatted_text import Blocks, CodeBlock, FormattedText, Heading, Inline, Span, Table, plain_text
 from botservice.core.messages import is_blank
 from transports.markdown.reading import read_markdown, read_whole
 from transports.slack.refusals import Feature
@@ -271,39 +261,22 @@ def as_page(blocks: Blocks, *, is_growing: bool = False) -> SlackPage:
     Args:
         is_growing: More may come: what that may change of the last block is left out.
     """
-    finder, parts, at = _Finder(), list[str](), 0
+    parts, figures, at = list[str](), list[Figure](), 0
+    caption, room = "", MAX_TABLE_CHARACTERS
     for block, said in placed_blocks(blocks, is_growing=is_growing):
-        finder.look_at(block, said, at)
-        parts.append(said)
-        at += len(said)
-    return SlackPage("".join(parts), tuple(finder.figures))
-
-
-class _Finder:
-    """Looks for figures, within what a message holds of them."""
-
-    def __init__(self) -> None:
-        self.figures: list[Figure] = []
-        self._caption = ""
-        self._room = MAX_TABLE_CHARACTERS
-        self._charts = 0
-
-    def look_at(self, block: Block | None, said: str, begin: int) -> None:
-        """Take a block, if it is a figure."""
-        end = begin + len(said)
+        end = at + len(said)
         if isinstance(block, Heading):
-            self._caption = plain_text(block.spans).strip()
-        elif len(self.figures) >= _MAX_FIGURES:
-            return
-        elif isinstance(block, Table):
-            cells = read_cells(block)
-            table = None if cells is None else table_block(cells, self._caption)
-            if cells is not None and table is not None and characters_in(cells) <= self._room:
-                self._room -= characters_in(cells)
-                self.figures.append(Figure(begin, end, Feature.TABLES, table, said))
-        elif isinstance(block, CodeBlock) and block.language == CHART:
-            words = in_words(block.text)
-            if words is not None:
-                chart = chart_block(block.text) if self._charts < MAX_CHARTS else None
-                self._charts += chart is not None
-                self.figures.append(Figure(begin, end, Feature.CHARTS, chart, words))
+            caption = plain_text(block.spans).strip()
+        elif isinstance(block, Table) and len(figures) < _MAX_FIGURES and (cells := read_cells(block)) is not None:
+            table = table_block(cells, caption)
+            if table is not None and characters_in(cells) <= room:
+                room -= characters_in(cells)
+                figures.append(Figure(at, end, Feature.TABLES, table, said))
+        elif isinstance(block, CodeBlock) and block.language == CHART and len(figures) < _MAX_FIGURES:
+            drawn = sum(each.feature is Feature.CHARTS and each.block is not None for each in figures)
+            if (words := in_words(block.text)) is not None:
+                chart = chart_block(block.text) if drawn < MAX_CHARTS else None
+                figures.append(Figure(at, end, Feature.CHARTS, chart, words))
+        parts.append(said)
+        at = end
+    return SlackPage("".join(parts), tuple(figures))
