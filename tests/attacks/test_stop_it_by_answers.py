@@ -7,11 +7,12 @@ import pytest
 from attacks.shapes import LENGTH, shapes
 from standins.bot_api import BotApi
 
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import Message
 from transports.common.too_long_messages import MAX_MESSAGES, is_too_intricate, note
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import as_page
-from transports.slack.formatting import Pings, settled_text, without_pings
+from transports.slack.formatting import settled_text, without_pings
 from transports.slack.planning import plan_answer as plan_for_slack
 from transports.slack.reading import readable
 from transports.telegram.live import tail_of
@@ -25,8 +26,8 @@ LONGEST_SECONDS = 6.0
 FORMATTERS: dict[str, Callable[[str], object]] = {
     "telegram": lambda text: plan_for_telegram(Message(text=text), ()),
     "telegram, growing": tail_of,
-    "slack": lambda text: plan_for_slack(Message(text=text), (), Pings()),
-    "slack, growing": lambda text: as_page(read_markdown(settled_text(text, Pings())), is_growing=True),
+    "slack": lambda text: plan_for_slack(Message(text=text), (), SlackPings.NONE),
+    "slack, growing": lambda text: as_page(read_markdown(settled_text(text, SlackPings.NONE)), is_growing=True),
     "slack, what people write": lambda text: readable(text, {}, "B"),
     "browser": render_markdown,
 }
@@ -42,7 +43,7 @@ def test_an_answer_of_any_shape_makes_a_few_messages_that_hold_it_all(shape: str
     text = SHAPES[shape]
     for plan in (
         plan_for_telegram(Message(text=text, language="de"), ()),
-        plan_for_slack(Message(text=text, language="de"), (), Pings()),
+        plan_for_slack(Message(text=text, language="de"), (), SlackPings.NONE),
     ):
         assert len(plan) <= MAX_MESSAGES
         file = plan[-1].get("file") if plan else None
@@ -78,7 +79,7 @@ def test_what_people_really_write_is_formatted() -> None:
 
 def test_an_answer_of_any_length_ends_in_a_file() -> None:
     text = "A sentence like many others.\n" * 20_000
-    for plan in (plan_for_telegram(Message(text=text), ()), plan_for_slack(Message(text=text), (), Pings())):
+    for plan in (plan_for_telegram(Message(text=text), ()), plan_for_slack(Message(text=text), (), SlackPings.NONE)):
         assert len(plan) <= MAX_MESSAGES
         assert plan[-1]["file"]["text"] == text
     short = "word " * 1000
@@ -90,10 +91,10 @@ def test_an_answer_of_any_length_ends_in_a_file() -> None:
 
 def test_nobody_is_pinged_by_a_mention_that_is_odd_or_never_ends() -> None:
     for text in ("<!channel|a<b>", "<!here", "<!subteam^S1|<x>", "<@U1|a<b>", "<@U1", "<!CHANNEL|x\ny>"):
-        shown = without_pings(text, Pings())
+        shown = without_pings(text, SlackPings.NONE)
         assert "<!" not in shown
         assert "<@" not in shown
-    assert without_pings("<@U1|a<b> <!here|x<y>", Pings(users=True, everybody=True)) == "<@U1|a<b> <!here|x<y>"
+    assert without_pings("<@U1|a<b> <!here|x<y>", SlackPings.ALL) == "<@U1|a<b> <!here|x<y>"
 
 
 async def test_the_file_of_a_long_answer_arrives(sqlite_storage) -> None:

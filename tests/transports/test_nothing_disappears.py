@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from standins.slack_api.mrkdwn import read_mrkdwn
 
+from botservice.config.setting_choices import SlackPings
 from botservice.core.formatted_text import (
     Block,
     Blocks,
@@ -32,7 +33,7 @@ from botservice.core.formatted_text import (
 )
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import read_page
-from transports.slack.formatting import Pings, as_text, format_answer
+from transports.slack.formatting import as_text, format_answer
 from transports.telegram.message_splitting import format_blocks, format_markdown
 from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
@@ -97,7 +98,7 @@ SLACK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough
 def in_slack(text: str) -> str:
     """Return what Slack shows: its own parser leaves tags out, and counts the points of a list."""
     parts = []
-    for piece in format_answer(text, Pings()):
+    for piece in format_answer(text, SlackPings.NONE):
         for block in read_page(piece).blocks():
             rows = block.get("rows", ())
             parts += [cell["text"] for row in rows for cell in row]
@@ -108,7 +109,7 @@ def in_slack(text: str) -> str:
 
 def in_slack_text(text: str) -> str:
     """Return what Slack shows where it takes neither blocks nor Markdown, as its sender sends it then."""
-    return " ".join(read_mrkdwn(as_text(piece), has_marks=False) for piece in format_answer(text, Pings()))
+    return " ".join(read_mrkdwn(as_text(piece), has_marks=False) for piece in format_answer(text, SlackPings.NONE))
 
 
 PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser, "terminal": on_terminal}

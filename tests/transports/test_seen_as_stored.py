@@ -19,6 +19,7 @@ from botservice import Attachment, Author, ToolCall
 from botservice.agent.agent import FinishAction
 from botservice.commands.access import _line as access_line
 from botservice.commands.memory import _note_line as note_line
+from botservice.config.setting_choices import SlackPings
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.steps import ActionStep
 from botservice.core.formatted_text import FormattedText, Paragraph, Span
@@ -36,7 +37,6 @@ from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.readable_arguments import has_masked, readable_arguments
 from botservice.turns.unanswered_turns import unread_text
 from transports.markdown.reading import read_whole
-from transports.slack.formatting import Pings
 from transports.slack.planning import plan_answer as plan_slack
 from transports.telegram.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
@@ -132,7 +132,7 @@ def on_slack(message: Message) -> str:
             look(each)
         seen.append("\n" if element["type"] not in ("text", "date") else "")
 
-    for payload in plan_slack(message, [], Pings()):
+    for payload in plan_slack(message, [], SlackPings.NONE):
         for each in payload["rich"]:
             look(each)
     return "".join(seen)

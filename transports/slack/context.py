@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from botservice.config.setting_choices import SlackListen
+from botservice.config.setting_choices import SlackListen, SlackPings
 from botservice.storage.database import Storage
 from transports.common.background_tasks import BackgroundTasks
 from transports.common.documents import DocumentReaders
-from transports.slack.formatting import Pings
 from transports.slack.refusals import SlackRefusals
 from transports.slack.workspaces import Workspaces
 
@@ -42,7 +41,7 @@ class Manners:
     """
 
     listening: SlackListen = SlackListen.THREADS
-    pings: Pings = field(default_factory=Pings)
+    pings: SlackPings = SlackPings.NONE
     previews: bool = False
     tempo: SlackTempo = field(default_factory=SlackTempo)
     reading: DocumentReaders = field(default_factory=DocumentReaders.of_installation)

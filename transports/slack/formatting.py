@@ -3,10 +3,10 @@
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from botservice.config.setting_choices import SlackPings
 from botservice.core.formatted_text import Block, Blocks, CodeBlock, FormattedText, List, Paragraph, Span
 from botservice.core.messages import is_blank, storable
 from botservice.texts import in_language
@@ -45,28 +45,15 @@ _MAX_BUTTONS = 25
 _MAX_URL = 3000
 
 
-@dataclass(frozen=True, slots=True)
-class Pings:
-    """Whom a model may ping.
-
-    Attributes:
-        users: One person at a time.
-        everybody: A whole channel or group.
-    """
-
-    users: bool = False
-    everybody: bool = False
-
-
-def without_pings(text: str, pings: Pings) -> str:
+def without_pings(text: str, pings: SlackPings) -> str:
     """Return text in which nobody is pinged who may not be; it reads as before."""
     if "@" not in text and "<!" not in text:
         return text
-    if not pings.everybody:
+    if pings is not SlackPings.ALL:
         text = _SPECIAL.sub(_without_ping, text)
         text = _PLAIN.sub(lambda found: f"@{_JOINER}{found[1]}", text)
         text = _SPECIAL_REST.sub(f"<{_JOINER}", text)
-    if not pings.users:
+    if pings is SlackPings.NONE:
         text = _USER.sub(lambda found: f"@{_JOINER}{found[2] or found[1]}", text)
         text = _USER_REST.sub(f"<{_JOINER}", text)
     return text
@@ -77,7 +64,7 @@ def _without_ping(found: re.Match[str]) -> str:
     return f"@{_JOINER}{found[1].partition('^')[0]}" + (f" ({found[2]})" if found[2] else "")
 
 
-def format_answer(text: str, pings: Pings) -> list[str]:
+def format_answer(text: str, pings: SlackPings) -> list[str]:
     """Return the messages that an answer makes, in order, as Markdown; none if there is nothing to read."""
     said = without_pings(storable(text), pings).strip("\n")
     if is_blank(said):
@@ -100,7 +87,7 @@ def _plain(blocks: Blocks) -> str:
     return FormattedText(blocks).plain
 
 
-def settled_text(text: str, pings: Pings) -> str:
+def settled_text(text: str, pings: SlackPings) -> str:
     """Return so much of a text that grows as is read the same way, however it goes on."""
     found = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
     return settled_source(without_pings(storable(text[: found.start()] if found else text), pings))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import CommandCall, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.texts.formatted import with_commands
@@ -18,7 +19,7 @@ from transports.common.json_fields import field
 from transports.common.stored_files import name_file
 from transports.common.too_long_messages import cut_long, note, whole_file
 from transports.slack.content import question_about
-from transports.slack.formatting import Pings, format_answer, format_service_text
+from transports.slack.formatting import format_answer, format_service_text
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,
     IN_CHANNEL,
@@ -38,7 +39,7 @@ _FORGET: Final = re.compile(rb"forget")  # as a command, or on the button that a
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
 
 
-def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) -> list[Payload]:
+def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: SlackPings) -> list[Payload]:
     """Return the messages that make answer visible: its text in pieces, then its files.
 
     What the service itself says names commands with "!", because Slack keeps what begins with "/" for itself.

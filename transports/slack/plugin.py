@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from botservice.config.setting_choices import GroupAnswers, SlackListen, SlackPings
+from botservice.config.setting_choices import GroupAnswers, SlackListen
 from botservice.config.settings import Settings, reveal
 from botservice.core.check_result import Finding
 from botservice.core.errors import SettingsError
@@ -68,9 +68,7 @@ def build_slack(
     """
     from transports.slack.app import SlackTransport
     from transports.slack.context import Manners
-    from transports.slack.formatting import Pings
 
-    pings = settings.slack_pings
     return SlackTransport(
         token=reveal(settings.slack_bot_token),
         signing_secret=reveal(settings.slack_signing_secret),
@@ -79,7 +77,7 @@ def build_slack(
         oauth=_oauth_app(settings),
         manners=Manners(
             listening=settings.slack_listen,
-            pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
+            pings=settings.slack_pings,
             previews=settings.link_previews or settings.slack_unfurl,
             reading=reading or build_reading(settings),
             tools=tools,

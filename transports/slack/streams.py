@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import ToolCall
 from transports.common.growing_answer import Step
 from transports.slack.answer_blocks import SlackPage, suspect
 from transports.slack.client import SlackFailure
-from transports.slack.formatting import Pings, without_pings
+from transports.slack.formatting import without_pings
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import Workspace
 
@@ -37,7 +38,7 @@ class TaskStyle:
         has_sources: Whether Slack may fetch what lies behind addresses in them.
     """
 
-    pings: Pings
+    pings: SlackPings
     has_details: bool = False
     has_sources: bool = False
 

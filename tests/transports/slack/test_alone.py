@@ -4,9 +4,9 @@ import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
 from botservice import Storage
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import Message, Role
 from botservice.turns.turn import StoredEvent
-from transports.slack.formatting import Pings
 from transports.slack.inbound_events import EventSource, raw
 from transports.slack.planning import plan_answer
 
@@ -52,7 +52,7 @@ async def test_what_can_be_told_to_nobody_alone_is_told_to_nobody(api: SlackApi,
 
 def test_the_whole_of_what_concerns_one_person_is_theirs_alone(storage_free_event: StoredEvent) -> None:
     answer = Message(None, Role.ASSISTANT, "word " * 40_000)
-    planned = plan_answer(answer, [storage_free_event], Pings())
+    planned = plan_answer(answer, [storage_free_event], SlackPings.NONE)
     assert "file" in planned[-1]
     assert {each["only_for"] for each in planned} == {"U0ALICE"}
 

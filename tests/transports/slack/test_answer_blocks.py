@@ -7,9 +7,10 @@ from standins.clocks import fast_clock
 from standins.slack_api import LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
+from botservice.config.setting_choices import SlackPings
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import as_page, read_page
-from transports.slack.formatting import Pings, settled_text
+from transports.slack.formatting import settled_text
 from transports.slack.refusals import Feature
 
 TABLE = "| Month | Visitors |\n|---|---:|\n| May | 1,200 |\n| June | 950 |"
@@ -218,7 +219,7 @@ def test_no_figure_of_a_text_that_grows_is_shown_by_half(pieces: list[str], refu
     text, known = "\n\n".join(pieces), frozenset(refused)
     whole = read_page(text).refusing(known)
     for end in range(0, len(text) + 1, 3):
-        shown = as_page(read_markdown(settled_text(text[:end], Pings())), is_growing=True).refusing(known)
+        shown = as_page(read_markdown(settled_text(text[:end], SlackPings.NONE)), is_growing=True).refusing(known)
         if whole.text.startswith(shown.text):
             assert not [each for each in whole.figures if each.begin < len(shown.text) < each.end]
             assert shown.figures == whole.figures[: len(shown.figures)]

@@ -11,12 +11,12 @@ from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, lim
 from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Attachment, Storage, Tool, ToolCall
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import Message, Role
 from botservice.core.states import DeliveryKind
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.turn import Delivery
 from transports.slack.context import Manners
-from transports.slack.formatting import Pings
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
@@ -113,7 +113,7 @@ SIGNS = "Use <b> for bold, F = *a*b* & `c`; ~3~ > 2:\n> a _quote_ &amp; a <@U0BO
 async def test_where_neither_blocks_nor_markdown_are_taken_no_sign_of_an_answer_disappears(
     api: SlackApi, bot_on
 ) -> None:
-    async with bot_on(api, [SIGNS], manners=Manners(pings=Pings(users=True))):
+    async with bot_on(api, [SIGNS], manners=Manners(pings=SlackPings.USERS)):
         for form in ("blocks", "markdown_text"):
             api.order(
                 Refuse("invalid_blocks"), "chat.postMessage", times=None, when=lambda sent, form=form: form in sent

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botservice.config.setting_choices import SlackPings
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import is_blank
 from botservice.texts.formatted import line, words
@@ -16,7 +17,6 @@ from transports.markdown.splitting import in_pieces
 from transports.slack.answer_blocks import as_page, read_page
 from transports.slack.formatting import (
     MAX_CHARACTERS,
-    Pings,
     escape_words,
     format_answer,
     format_service_text,
@@ -24,7 +24,7 @@ from transports.slack.formatting import (
     without_pings,
 )
 
-NOBODY = Pings()
+NOBODY = SlackPings.NONE
 DATA = Path(__file__).parents[2] / "data"
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")
 MARKDOWN = st.lists(
@@ -137,9 +137,9 @@ def test_nobody_is_pinged(text: str) -> None:
 
 def test_pings_pass_where_they_are_allowed() -> None:
     text = "<!here> <@U0BOB>"
-    assert without_pings(text, Pings(users=True, everybody=True)) == text
-    assert "<@U0BOB>" in without_pings(text, Pings(users=True))
-    assert "<!here>" not in without_pings(text, Pings(users=True))
+    assert without_pings(text, SlackPings.ALL) == text
+    assert "<@U0BOB>" in without_pings(text, SlackPings.USERS)
+    assert "<!here>" not in without_pings(text, SlackPings.USERS)
 
 
 ANSWERS = [json.loads(line)["text"] for line in (DATA / "model_answers.jsonl").read_text("utf-8").splitlines()]

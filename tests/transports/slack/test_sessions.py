@@ -5,10 +5,10 @@ from standins.payments import Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 
 from botservice import Storage, Tool, ToolCall
+from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import ToolCall as Call
 from transports.common.growing_answer import Step
 from transports.slack.context import Manners, SlackTempo
-from transports.slack.formatting import Pings
 from transports.slack.sessions import title_from
 from transports.slack.streams import TaskStyle
 
@@ -206,13 +206,13 @@ async def test_a_workspace_without_plans_shows_the_tools_one_by_one(api: SlackAp
 
 
 def test_in_channels_nobody_reads_what_a_tool_is_called_with() -> None:
-    (task,) = TaskStyle(Pings(), has_details=False, has_sources=True).chunks([Step("t", CALLS[0])])
+    (task,) = TaskStyle(SlackPings.NONE, has_details=False, has_sources=True).chunks([Step("t", CALLS[0])])
     assert not {"details", "sources"} & task.keys()
 
 
 def test_details_ping_nobody_and_stay_short() -> None:
     call = Call("1", "t", {"a": "<!channel> " + "x" * 500, "b": True, "c": {"d": 1}, "n_of": 3})
-    (task,) = TaskStyle(Pings(), has_details=True).chunks([Step("t", call)])
+    (task,) = TaskStyle(SlackPings.NONE, has_details=True).chunks([Step("t", call)])
     assert "<!" not in task["details"]
     assert len(task["details"]) < 200
     assert task["details"].split("\n")[1:] == ["n of: 3"]
