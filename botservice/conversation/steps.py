@@ -14,7 +14,7 @@ MemoryItem
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from botservice.conversation.field_codec import FrozenDict, FrozenList, encode, freeze
+from botservice.conversation.field_codec import FrozenDict, encode, freeze
 from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.items import MemoryItem
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
@@ -158,16 +158,10 @@ class UnknownStep(MemoryStep, kind="unknown"):
 
     def _encoded(self, *, full: bool = True) -> dict[str, Any]:
         fields = {key: value for key, value in self._fields.items() if full or key != "model_input_messages"}
-        return {key: _as_it_came(value) if self._is_original(key) else encode(value) for key, value in fields.items()}
+        return {key: value if self._is_original(key) else encode(value) for key, value in fields.items()}
 
     def _is_original(self, key: str) -> bool:
         return key in self._record and self._fields[key] is self._record[key]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.to_dict(),)
-
-
-def _as_it_came(value: Any) -> Any:
-    if isinstance(value, FrozenDict):
-        return {key: _as_it_came(element) for key, element in value.items()}
-    return [_as_it_came(element) for element in value] if isinstance(value, FrozenList) else value

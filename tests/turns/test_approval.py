@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from botservice import (
+    ActionStep,
     AgentContext,
     ApprovalPending,
     Author,
@@ -208,6 +209,30 @@ async def test_the_chat_goes_on_meanwhile_and_the_turn_ends_its_prompts_with_its
     memory = await context.load_memory()
     kinds = [type(step).__name__ for step in memory.steps]
     assert kinds == ["TaskStep", "ActionStep", "ActionStep", "FinalAnswerStep", "TaskStep", "FinalAnswerStep"]
+
+
+@pytest.mark.any_database
+async def test_steps_that_are_put_into_a_turn_that_goes_on_stand_with_it(context, storage):
+    till = Till()
+    service, _ = make_service(storage, [pay(), "sunny", call("add", a=1, b=2), "done"], tools=[till.pay, add])
+    pending = await ask(service, context, "pay Anna")
+    await service.prompt(context, "how is the weather?")
+    await service.decide(context, pending.calls[0].id)
+    run = await service.resume(context)
+    await run.step()
+    run.memory.steps.insert(0, ActionStep(70, observations="put in first"))
+    run.memory.steps.insert(2, ActionStep(71, observations="put in"))
+    run.memory.steps[0].observations = "put in as the first"
+    answer = await run.finish()
+    assert answer.text == "done"
+    memory = await context.load_memory()
+    shown = [
+        step.get_value("observations") or step.get_value("task") or step.get_value("output") for step in memory.steps
+    ]
+    assert shown == [
+        *("put in as the first", "pay Anna", "put in", "paid 5 to Anna", "3", "done"),
+        *("how is the weather?", "sunny"),
+    ]
 
 
 @pytest.mark.any_database
