@@ -1,6 +1,5 @@
 """One conversation with everything that belongs to it."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,14 +8,7 @@ from botservice.conversation.agent_memory import AgentMemory, completed_steps
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.items import MemoryItem, checked_item
 from botservice.conversation.kept_out import UNBOUNDED
-from botservice.conversation.metadata_changes import (
-    NO_METADATA,
-    MetadataChanges,
-    as_json,
-    find_changes,
-    only_json,
-    with_key,
-)
+from botservice.conversation.metadata_changes import MetadataChanges, as_texts, find_changes, only_json, with_key
 from botservice.conversation.pausing import Pause, last_to_end
 from botservice.conversation.queries import (
     find_context,
@@ -85,7 +77,7 @@ class AgentContext:
     last_step_number: int
     has_open_calls: bool
     chat_pause: Pause | None
-    _saved_metadata: str
+    _saved_metadata: Mapping[str, str]
 
     def __init__(
         self, storage: Storage, context_id: int, context_keys: Mapping[str, Any], snapshot: Snapshot = NOTHING_STORED
@@ -231,7 +223,8 @@ class AgentContext:
             lambda connection: set_metadata(connection, context_id=self.id, key=PROMPT, value=value)
         )
         self.metadata = with_key(self.metadata, PROMPT, value)
-        self._saved_metadata = as_json(with_key(json.loads(self._saved_metadata), PROMPT, value))
+        stored = as_texts(with_key({}, PROMPT, value))
+        self._saved_metadata = {**with_key(self._saved_metadata, PROMPT, None), **stored}
 
     async def save_metadata(self) -> None:
         """Store the changes of metadata now; changes of others stay.
@@ -267,7 +260,7 @@ class AgentContext:
 
     def _take(self, snapshot: Snapshot, changed: MetadataChanges | None, put_in: Sequence[MemoryItem]) -> None:
         self.metadata = dict(snapshot.metadata) if changed is None else changed.applied_to(snapshot.metadata)
-        self._saved_metadata = as_json(snapshot.metadata) if snapshot.metadata else NO_METADATA
+        self._saved_metadata = as_texts(snapshot.metadata)
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.has_open_calls = snapshot.has_open_calls
@@ -333,8 +326,6 @@ class AgentContext:
         Raises:
             InvalidField: a value cannot be represented as JSON.
         """
-        if not self.metadata and self._saved_metadata == NO_METADATA:
-            return None
         try:
             return find_changes(self.metadata, self._saved_metadata)
         except InvalidField:  # it is said once, and stands in nobody's way then
@@ -343,7 +334,7 @@ class AgentContext:
 
     def confirm_metadata(self, changes: MetadataChanges) -> None:
         """Remember changes of metadata as stored."""
-        self._saved_metadata = changes.text
+        self._saved_metadata = changes.texts
 
     def _is_put_in(self, item: MemoryItem) -> bool:
         """Whether an item is neither stored nor what a run left behind that could not store it."""

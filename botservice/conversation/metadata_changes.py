@@ -9,7 +9,6 @@ from typing import Any
 from botservice.core.errors import InvalidField
 from botservice.core.personas import PAUSE, TITLE
 
-NO_METADATA = "{}"
 _NOT_OF_TURNS = frozenset({TITLE, PAUSE})
 
 
@@ -18,12 +17,12 @@ class MetadataChanges:
     """What of metadata is not stored yet; what its person calls the context, and its pause, are none of it.
 
     Attributes:
-        text: All of the metadata as JSON, with the keys in order.
+        texts: All of the metadata (see `as_texts`).
         values: The keys that are new or have another value.
         removed: The keys that are gone.
     """
 
-    text: str
+    texts: Mapping[str, str]
     values: Mapping[str, Any]
     removed: frozenset[str]
 
@@ -32,33 +31,36 @@ class MetadataChanges:
         return {**{key: value for key, value in stored.items() if key not in self.removed}, **self.values}
 
 
-def find_changes(metadata: Mapping[str, Any], stored: str) -> MetadataChanges | None:
-    """Return how metadata differs from what is stored, given as JSON; None where it does not.
+def find_changes(metadata: Mapping[str, Any], stored: Mapping[str, str]) -> MetadataChanges | None:
+    """Return how metadata differs from what is stored, given as `as_texts` has it; None where it does not.
 
     Raises:
         InvalidField: there is no JSON for a value; names its key.
     """
-    text = as_json(metadata)
-    if text == stored:
+    texts = as_texts(metadata)
+    if texts == stored:
         return None
-    now, before = json.loads(text), json.loads(stored)
-    values = {key: value for key, value in now.items() if key not in before or as_json(before[key]) != as_json(value)}
-    values = {key: value for key, value in values.items() if key not in _NOT_OF_TURNS}
-    return MetadataChanges(text, values, frozenset(before) - frozenset(now) - _NOT_OF_TURNS)
+    changed = {key: text for key, text in texts.items() if stored.get(key) != text and key not in _NOT_OF_TURNS}
+    values = {key: json.loads(text)[key] for key, text in changed.items()}
+    return MetadataChanges(texts, values, frozenset(stored.keys() - texts.keys() - _NOT_OF_TURNS))
 
 
-def as_json(value: Any) -> str:
-    """Return metadata, or a value of it, as JSON with its keys in order.
+def as_texts(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return each key of metadata with the JSON of an object of that key alone.
 
     Raises:
-        InvalidField: there is none for a value of metadata; names its key.
+        InvalidField: there is none for a value; names its key.
     """
-    try:
-        return json.dumps(value, sort_keys=True) if value != {} else NO_METADATA
-    except (TypeError, ValueError, RecursionError):
-        for key, each in value.items():
-            _check_json(key, each)
-        raise
+    texts = {}
+    for key, value in metadata.items():
+        try:
+            text = json.dumps({key: value}, sort_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidField(
+                f"there is no JSON for metadata[{key!r}]: {error}; keep texts, numbers, lists and dicts there"
+            ) from error
+        texts[next(iter(json.loads(text)))] = text  # a number as a key is a text in JSON
+    return texts
 
 
 def only_json(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,18 +68,9 @@ def only_json(metadata: Mapping[str, Any]) -> dict[str, Any]:
     kept = {}
     for key, value in metadata.items():
         with contextlib.suppress(InvalidField):
-            _check_json(key, value)
+            as_texts({key: value})
             kept[key] = value
     return kept
-
-
-def _check_json(key: object, value: object) -> None:
-    try:
-        json.dumps({key: value}, sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidField(
-            f"there is no JSON for metadata[{key!r}]: {error}; keep texts, numbers, lists and dicts there"
-        ) from error
 
 
 def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
