@@ -192,8 +192,6 @@ async def check_let_in(storage: Storage, access: Access, context_id: int) -> Non
 
 async def is_let_in(storage: Storage, access: Access, context_id: int) -> bool:
     """Return whether a conversation may use the service, regardless of who asks; that of a program always may."""
-    if await storage.read(access.is_idle, is_short=True):
-        return True
     row = await storage.read(lambda connection: connection.execute(_AUDIENCE, {"context": context_id}).one_or_none())
     if row is None or transport_of(row.context_keys) == API:
         return True

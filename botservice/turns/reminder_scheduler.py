@@ -93,16 +93,14 @@ class ReminderScheduler:
 
     async def _is_welcome(self, reminder: Reminder) -> bool:
         """Return whether who asked for a reminder still has access, there where it would be said."""
-        access = self._options.access
-        if await self._storage.read(access.is_idle, is_short=True):
-            return True
 
         def read(connection: Connection) -> tuple[Mapping[str, str], bool]:
             return read_context_keys(connection, reminder.context_id), read_is_shared(connection, reminder.context_id)
 
         keys, has_others = await self._storage.read(read)
         message = InboundMessage(reminder.text, reminder.author, is_private=not has_others)
-        return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
+        ruling = await self._options.access.judge(self._storage, message, keys, self._options.clock())
+        return ruling.is_admitted
 
     async def _find_limit(self, reminder: Reminder) -> Standing | None:
         """Count a task as a message of its author; return the rate limit that it exceeds, or None."""

@@ -101,15 +101,12 @@ class SuspendedTurns:
 
     async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
         """Return whether who asked may still ask."""
-        access = self._options.access
-        if await self._storage.read(access.is_idle, is_short=True):
-            return True
         calls = await self._storage.read(lambda connection: find_of_turn(connection, turn.id))
         author = next((each.author for each in calls), None)
         if author is None or author.id is None:
             return True
         message = InboundMessage("", author, is_private=not is_group)
-        ruling = await access.judge(self._storage, message, context.context_keys, self._options.clock())
+        ruling = await self._options.access.judge(self._storage, message, context.context_keys, self._options.clock())
         return ruling.is_admitted
 
 
