@@ -77,6 +77,12 @@ def test_the_command_line_begins_without_what_it_may_never_need() -> None:
     }
 
 
+def test_the_inspector_loads_nothing_that_only_terminals_and_cases_need() -> None:
+    loaded = python("import sys, transports.web.inspector_routes\nprint(json.dumps(list(sys.modules)))")
+    assert isinstance(loaded, list)
+    assert not {"rich", "yaml", "botservice.devtools.evaluation"} & {*loaded}
+
+
 @pytest.mark.parametrize("model", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "none"}])
 @pytest.mark.slow
 def test_a_server_is_ready_without_the_clients_of_what_is_off_or_not_yet_asked(

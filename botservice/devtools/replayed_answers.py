@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
+from botservice.conversation.masked_secrets import mask
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import NANO
@@ -214,3 +215,55 @@ class Comparison:
             },
             "currency": self.currency,
         }
+
+
+UNKNOWN: Final = "-"
+"""What stands in the place of a figure that is not known."""
+
+
+def say_answer(answer: ReplayedAnswer) -> str:
+    """Return the text of an answer, or why there is none."""
+    return answer.text if answer.error is None else f"No answer: {answer.error}"
+
+
+def say_calls(answer: ReplayedAnswer) -> str:
+    """Return which tools were called, and where their results come from."""
+    return "\n".join(map(say_call, answer.tool_calls)) or UNKNOWN
+
+
+def say_call(call: CallMade) -> str:
+    """Return a call in a line; secrets among its arguments are not shown."""
+    note = f"  [{call.origin.value}]" if call.origin is ResultOrigin.MISSING else "  [failed]" if call.is_error else ""
+    return f"{call.name} {json.dumps(mask(call.arguments), ensure_ascii=False)}{note}"
+
+
+def say_tokens(answer: ReplayedAnswer) -> str:
+    """Return how many tokens an answer took."""
+    usage = answer.usage
+    if usage is None:
+        return UNKNOWN
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
+
+
+def say_cost(cost: int | None, currency: str) -> str:
+    """Return a cost as text."""
+    return UNKNOWN if cost is None else f"{cost / NANO:,.6f} {currency}"
+
+
+def say_difference(comparison: Comparison) -> list[str]:
+    """Return in lines how the answers differ, and which calls had no result."""
+    lines = ["Both answers are the same."] if comparison.is_same and comparison.again.error is None else []
+    facts = []
+    if comparison.more_tokens is not None:
+        facts.append(f"{comparison.more_tokens:+,} tokens")
+    if comparison.more_cost is not None:
+        facts.append(f"{comparison.more_cost / NANO:+,.6f} {comparison.currency}")
+    if facts:
+        lines.append(f"Difference: {', '.join(facts)}.")
+    missing = comparison.again.missing
+    if missing:
+        names = ", ".join(dict.fromkeys(each.name for each in missing))
+        times = "1 call is" if len(missing) == 1 else f"{len(missing)} calls are"
+        lines.append(f"{times} not in the record, so the model was told that there is no result: {names}.")
+    return lines

@@ -11,9 +11,19 @@ from starlette.responses import Response
 from botservice.conversation.step_parts import content_of
 from botservice.core.errors import BotServiceError
 from botservice.devtools.recorded_turn import RecordedTurn
-from botservice.devtools.replayed_answers import SECTIONS, Changes, Comparison, ReplayedAnswer
+from botservice.devtools.replayed_answers import (
+    SECTIONS,
+    UNKNOWN,
+    Changes,
+    Comparison,
+    ReplayedAnswer,
+    say_answer,
+    say_call,
+    say_cost,
+    say_difference,
+    say_tokens,
+)
 from botservice.devtools.replaying import Replayer
-from botservice.devtools.reports import say_answer, say_call, say_cost, say_difference, say_tokens
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import Desk, refusing
 from transports.web.inspector_steps import SECTION_LABELS, show_text
@@ -115,11 +125,11 @@ def _sides(compared: Comparison) -> list[Side]:
 
 def _side(title: str, answer: ReplayedAnswer, currency: str) -> Side:
     facts = {
-        "Model": ", ".join(answer.models) or "-",
+        "Model": ", ".join(answer.models) or UNKNOWN,
         "Calls": str(answer.calls),
         "Tokens": say_tokens(answer),
         "Cost": say_cost(answer.cost, currency),
-        "Time": "-" if answer.seconds is None else f"{answer.seconds:.2f} s",
+        "Time": UNKNOWN if answer.seconds is None else f"{answer.seconds:.2f} s",
     }
     calls = [(show_text(say_call(each)), show_text(each.result)) for each in answer.tool_calls]
     return Side(title, show_text(say_answer(answer)), answer.error is not None, calls, facts)
