@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
@@ -21,7 +20,7 @@ from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.core.states import EventKind, Outcome
 from botservice.storage.database import Connection, Storage
-from botservice.telemetry.instrumentation import TurnEnd, Work, sending_to
+from botservice.telemetry.instrumentation import Sink, TurnEnd, sending_to
 from botservice.texts import in_language
 from botservice.turns.program_messages import find_or_make, prepare_message, write_message
 from botservice.turns.stored_turns import find_newest_messages
@@ -63,7 +62,7 @@ class Alert:
         return in_language("alerts.failing", language, failed=failed, minutes=minutes, again=again)
 
 
-class FailureAlerts:
+class FailureAlerts(Sink):
     """Tells a chat when many turns have failed within some minutes, and when they succeed again.
 
     It looks when a turn of this process ends, and costs an idle database nothing.
@@ -93,13 +92,6 @@ class FailureAlerts:
         is_news = end.outcome == Outcome.FAILED or (end.outcome == Outcome.ANSWERED and (self._is_on or is_old))
         if is_news:
             self._loop.call_soon_threadsafe(self._news.set)
-
-    def take_paid(self, model: str, cost: int) -> None:
-        """Do nothing: what is paid is no failure."""
-
-    def during(self, work: Work) -> AbstractContextManager[None]:  # noqa: ARG002 - a sink has it
-        """Measure nothing."""
-        return nullcontext()
 
     async def _run(self) -> None:
         while True:

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from botservice.core.policies import NANO
-from botservice.telemetry.instrumentation import MeasuredModelCall, Sending, ToolRun, TurnEnd, Work
+from botservice.telemetry.instrumentation import MeasuredModelCall, Sending, Sink, ToolRun, TurnEnd, Work
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # The conventions of OpenTelemetry give these buckets for calls of models.
@@ -22,7 +22,7 @@ _TOKENS: Final = ("input", "cached", "output", "reasoning")
 _UNKNOWN_TOOL: Final = "unknown"
 
 
-class Metrics:
+class Metrics(Sink):
     """A sink that counts, and renders its counts for Prometheus."""
 
     def __init__(self, version: str, turns: Iterable[tuple[str, str]] = (), models: Iterable[str] = ()) -> None:

@@ -32,6 +32,7 @@ from opentelemetry.trace import (
 from botservice.telemetry.instrumentation import (
     MeasuredModelCall,
     Sending,
+    Sink,
     ToolRun,
     TurnEnd,
     TurnIdentity,
@@ -78,7 +79,7 @@ def trace_facts() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Sink):
     """A sink that makes spans.
 
     Attributes:
@@ -127,9 +128,6 @@ class Spans:
         if end.outcome == _FAILED:
             _fail(root, "TurnFailed")
         root.end(int(end.ended_at.timestamp() * _NANOSECONDS))
-
-    def take_paid(self, model: str, cost: int) -> None:
-        """Ignore what a call cost: its span tells the tokens."""
 
     def _start(self, work: Work) -> Span:
         name, kind, attributes = _begun(work)
