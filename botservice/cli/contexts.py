@@ -50,7 +50,7 @@ def pause(
     duration = None if lasts is None else read_duration(lasts)
     if lasts is not None and duration is None:
         raise BotServiceError(f"--for must be {PAUSE_FORMS}, not {lasts!r}")
-    address = _parse(chat)
+    address = parse_chat(chat)
 
     def write(connection: "Connection", now: datetime) -> int:
         number = _find(connection, address, chat)
@@ -67,7 +67,7 @@ def resume(chat: ChatArgument) -> None:
     """Answer again in a conversation; what was said meanwhile stays in its history."""
     from botservice.conversation.pausing import read_pause, set_pause
 
-    address = _parse(chat)
+    address = parse_chat(chat)
 
     def write(connection: "Connection", now: datetime) -> str:
         number = _find(connection, address, chat)
@@ -81,7 +81,8 @@ def resume(chat: ChatArgument) -> None:
     typer.echo(with_storage(lambda storage: storage.write(lambda connection: write(connection, storage.now()))))
 
 
-def _parse(chat: str) -> ChatAddress:
+def parse_chat(chat: str) -> ChatAddress:
+    """Return the conversation that an operator names."""
     try:
         return ChatAddress.parse(chat)
     except ValueError as error:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from botservice.cli.console import load_settings, open_storage, run
-from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
+from botservice.cli.contexts import parse_chat
+from botservice.core.chat_addresses import CHAT_FORMS
 from botservice.core.errors import BotServiceError, StorageError
 from botservice.core.messages import Attachment
 
@@ -26,10 +27,7 @@ def send(
     from botservice.turns.program_messages import send as store
 
     settings = load_settings()
-    try:
-        address = ChatAddress.parse(chat)
-    except ValueError as error:
-        raise BotServiceError(f"{chat!r}: {error}") from None
+    address = parse_chat(chat)
     files = checked_words(text, [_attachment(each) for each in file or ()], key)
 
     async def work() -> int | None:
