@@ -80,7 +80,7 @@ def show_requests(
 
 
 def _one(request: ApprovalRequest, language: str | None, how: FormattedText | None) -> FormattedText:
-    call, who = request.call, _name(request.call.author, language)
+    call, who = request.call, name_asker(request.call.author, language)
     key = _DECIDED.get(call.status, "approval.ask")
     shown, _ = readable_arguments(request.arguments)
     is_cut = shown != readable_arguments(request.arguments, is_short=False)[0]
@@ -109,7 +109,7 @@ def _many(requests: Sequence[ApprovalRequest], language: str | None, how: Format
         lines.append(f"{each.call.id}: {visible(each.call.tool, is_code=True)}({arguments}){state}")
         is_whole = is_whole and is_all
     key = "approval.decided_many" if how is None else "approval.ask_many"
-    said = say(key, language, count=len(requests), who=_name(first.author, language))
+    said = say(key, language, count=len(requests), who=name_asker(first.author, language))
     parts = [said, _code_block("\n".join(lines))]
     if len(requests) > MOST_LISTED:
         parts.append(say("approval.more", language, count=len(requests) - MOST_LISTED))
@@ -151,7 +151,7 @@ def _buttons(calls: Sequence[WaitingCall], language: str | None) -> tuple[Button
     return (*buttons, Button(in_language("approval.always_button", language), say_order(ALLOW, numbers, "always")))
 
 
-def _name(author: Author | None, language: str | None) -> Span:
+def name_asker(author: Author | None, language: str | None) -> Span:
     """Return the name of a person; an id says nothing to people."""
     name = None if author is None else author.name
     return _quoted_name(name) if name and name.strip() else Span(in_language("approval.you", language))

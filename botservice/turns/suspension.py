@@ -21,7 +21,7 @@ from botservice.turns.approval_message import MOST_MESSAGES, ApprovalRequest, sh
 from botservice.turns.call_queries import find_of_turn, insert_pending, note_told, set_delivery
 from botservice.turns.delivery_queries import owe_in_place, write_deliveries
 from botservice.turns.queries import suspend_turn
-from botservice.turns.tool_question_message import ShownQuestion, show_tool_question
+from botservice.turns.tool_question_message import show_tool_question
 from botservice.turns.transport import DeliveryPlan
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall, WaitingCall
@@ -129,16 +129,21 @@ class Suspension:
         self, connection: Connection, about: Sequence[WaitingCall], made: Sequence[ToolCall], now: datetime
     ) -> Message:
         """Write the message about calls as they are now."""
-        first, language, has_buttons = about[0], self.context.language, self.has_buttons
+        first, language = about[0], self.context.language
         zone = known_zone(find_time_zone(connection, self.context.id, first.author))
         if first.exchange is not None:
-            is_shared = read_is_shared(connection, self.context.id)
-            of_call = (first.id, first.tool, first.exchange, first.author, first.expires_at)
-            question = ShownQuestion(*of_call, is_shared, first.status)
-            return show_tool_question(question, language, now, has_room_for_buttons=has_buttons, zone=zone)
+            return show_tool_question(
+                first,
+                first.exchange,
+                language,
+                now,
+                is_shared=read_is_shared(connection, self.context.id),
+                has_room_for_buttons=self.has_buttons,
+                zone=zone,
+            )
         names = list_names(connection, [each.decided_by for each in about if each.decided_by is not None])
         requests = [ApprovalRequest(each, each.arguments_in(made), names.get(each.decided_by or 0)) for each in about]
-        return show_requests(requests, language, now, has_buttons=has_buttons, zone=zone)
+        return show_requests(requests, language, now, has_buttons=self.has_buttons, zone=zone)
 
     def _write_note(self, call: ToolCall, later: Later, now: datetime) -> Message:
         """Write the message that a result comes later."""

@@ -1,21 +1,21 @@
 """The message that asks a person what a tool wants to know, before and after their answer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Final
 from urllib.parse import urlsplit
 
 from botservice.agent.tool_questions import Field, FieldKind, ToolQuestions
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
-from botservice.core.messages import Author, Button, Message, Moment, Role
-from botservice.core.quoting import shortened
+from botservice.core.messages import Button, Message, Moment, Role
 from botservice.core.states import PendingStatus
 from botservice.core.visible_text import visible
 from botservice.texts import in_language
-from botservice.texts.formatted import below, bulleted, code, line, quoted, say, time
+from botservice.texts.formatted import below, bulleted, code, line, say, time
+from botservice.turns.approval_message import name_asker
 from botservice.turns.tool_answers import buttons_for, has_buttons, labels_of
+from botservice.turns.waiting_calls import WaitingCall
 
-_LONGEST_NAME: Final = 80
 _ENDED: Final = {
     PendingStatus.DENIED: "asking.declined",
     PendingStatus.EXPIRED: "asking.expired",
@@ -23,47 +23,33 @@ _ENDED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownQuestion:
-    """A question that a person is asked.
-
-    Attributes:
-        number: What people call it by, as in /deny 3.
-        is_shared: Whether others read the chat.
-    """
-
-    number: int
-    tool: str
-    exchange: ToolQuestions
-    author: Author | None
-    expires_at: datetime
-    is_shared: bool = False
-    status: PendingStatus = PendingStatus.WAITING
-
-
 def show_tool_question(
-    asked: ShownQuestion, language: str | None, now: datetime, *, has_room_for_buttons: bool, zone: tzinfo | None
+    call: WaitingCall,
+    exchange: ToolQuestions,
+    language: str | None,
+    now: datetime,
+    *,
+    is_shared: bool,
+    has_room_for_buttons: bool,
+    zone: tzinfo | None,
 ) -> Message:
-    """Write the message about a question as it is now.
+    """Write the message about a question of a call as it is now.
 
     What the asker says stands in code blocks: nothing in it is formatted, linked, or calls anybody.
 
     Args:
+        is_shared: Whether others read the chat.
         has_room_for_buttons: Whether the platform shows buttons; without them, the message says what to write.
         zone: The time zone of the person who is asked; None if it is unknown.
     """
-    exchange, name = asked.exchange, None if asked.author is None else asked.author.name
-    who = quoted(shortened(name, _LONGEST_NAME)) if name and name.strip() else None
-    you = Span(in_language("approval.you", language)) if who is None else who
-    asker, tool = code(exchange.asker), code(asked.tool)
-    if asked.status is not PendingStatus.WAITING:
-        text = say(_ENDED.get(asked.status, "asking.stopped"), language, asker=asker, who=you)
-        said = Message(None, Role.SYSTEM, text.plain, created_at=now, language=language)
-        return replace(said, formatted=text)
+    who, asker = name_asker(call.author, language), code(exchange.asker)
+    if not call.is_waiting:
+        text = say(_ENDED.get(call.status, "asking.stopped"), language, asker=asker, who=who)
+        return Message(None, Role.SYSTEM, text.plain, created_at=now, language=language, formatted=text)
     question, field = exchange.question, exchange.field
-    until = time(asked.expires_at, language, now=now, zone=zone)
-    buttons = buttons_for(asked.number, exchange.step, field, language)
-    parts = [say("asking.asks", language, asker=asker, tool=tool, who=you)]
+    until = time(call.expires_at, language, now=now, zone=zone)
+    buttons = buttons_for(call.id, exchange.step, field, language)
+    parts = [say("asking.asks", language, asker=asker, tool=code(call.tool), who=who)]
     if exchange.place == 0 and question.message:
         parts.append(FormattedText((CodeBlock(visible(question.message, keeps_lines=True, is_code=True)),)))
     if question.url is not None:
@@ -74,10 +60,13 @@ def show_tool_question(
         buttons = (Button(in_language("asking.open_button", language), url=question.url), *buttons)
     if field is not None:
         parts += _show_field(exchange, field, language, are_listed=not (has_buttons(field) and has_room_for_buttons))
-    parts.append(_how(asked, field, until, language, is_pressed=has_buttons(field) and has_room_for_buttons))
+    if has_buttons(field) and has_room_for_buttons:
+        parts.append(say("asking.press", language, number=call.id, until=until))
+    else:
+        parts.append(_how_written(call.id, field, until, language, is_shared=is_shared))
     text = below(*parts, is_close=True)
     said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language)
-    return replace(said, formatted=text, moments=(Moment(until.text, asked.expires_at),))
+    return replace(said, formatted=text, moments=(Moment(until.text, call.expires_at),))
 
 
 def _show_field(
@@ -95,18 +84,15 @@ def _show_field(
     return parts
 
 
-def _how(
-    asked: ShownQuestion, field: Field | None, until: Span, language: str | None, *, is_pressed: bool
+def _how_written(
+    number: int, field: Field | None, until: Span, language: str | None, *, is_shared: bool
 ) -> FormattedText:
-    """Return how the person answers, and until when."""
-    number = asked.number
-    if is_pressed:
-        return say("asking.press", language, number=number, until=until)
+    """Return how the person writes the answer, and until when."""
     hints = []
     if field is not None and field.kind is FieldKind.CHOICES:
         hints.append(say("asking.several", language))
     if field is not None and not field.is_required:
         hints.append(say("asking.skip", language))
-    key = "asking.reply" if asked.is_shared else "asking.write"
+    key = "asking.reply" if is_shared else "asking.write"
     no_secrets = say("asking.no_secrets", language) if field is not None and field.kind is FieldKind.TEXT else None
     return below(*hints, no_secrets, say(key, language, number=number, until=until), is_close=True)
