@@ -53,7 +53,7 @@ def pause(
     address = parse_chat(chat)
 
     def write(connection: "Connection", now: datetime) -> int:
-        number = _find(connection, address, chat)
+        number = _find(connection, address, chat, now)
         until = None if duration is None else now + duration
         set_pause(connection, number, Pause(now, until, is_whole=True))
         return number
@@ -89,15 +89,23 @@ def parse_chat(chat: str) -> ChatAddress:
         raise BotServiceError(f"{chat!r}: {error}") from None
 
 
-def _find(connection: "Connection", address: ChatAddress, name: str) -> int:
-    """Return the id of the context of a chat."""
+def _find(connection: "Connection", address: ChatAddress, name: str, now: datetime | None = None) -> int:
+    """Return the id of the context of a chat.
+
+    Args:
+        now: Where a group or channel has none, because people write in its threads, one is made at this moment.
+    """
     from botservice.conversation.context_keys import ContextKeys
-    from botservice.conversation.queries import find_context
+    from botservice.conversation.queries import find_context, find_or_insert_context
     from botservice.devtools.queries import check_context
+    from botservice.people.names import chat_keys
 
     if address.number is not None:
         return int(check_context(connection, address.number).id)
-    found = find_context(connection, ContextKeys.of(address.keys))
+    keys = ContextKeys.of(address.keys)
+    if now is not None and chat_keys(address.keys) is None and not address.must_write_first:
+        return find_or_insert_context(connection, keys, now)
+    found = find_context(connection, keys)
     if found is None:
         raise BotServiceError(f"nobody has written in {name} yet: `botservice contexts` lists the conversations")
     return found

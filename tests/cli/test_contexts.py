@@ -51,11 +51,27 @@ def test_a_topic_of_a_chat_that_is_paused_stays_paused_until_the_chat_is_resumed
     assert run("contexts", "resume", "2")[1] == "context 2 was not paused\n"
 
 
+def test_a_channel_is_paused_in_whose_threads_alone_people_write(run: Run, sqlite_url: str) -> None:
+    channel = {"transport": "slack", "team_id": "T1", "channel_id": "C2"}
+
+    async def is_paused(thread: str) -> bool:
+        async with Storage.open(sqlite_url) as storage:
+            return (await AgentContext.get_or_create(storage, channel | {"thread_ts": thread})).pause is not None
+
+    assert not asyncio.run(is_paused("1.000001"))
+    assert run("contexts", "pause", "slack:T1/C2")[1] == "context 2 is paused\n"
+    assert asyncio.run(is_paused("1.000001"))
+    assert run("contexts", "resume", "slack:T1/C2")[1] == "context 2 is answered again\n"
+    assert not asyncio.run(is_paused("1.000001"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["pause", "telegram:42", "--for", "long"], "--for must be a number with m, h or d"),
         (["pause", "telegram:43"], "nobody has written in telegram:43 yet"),
+        (["pause", "slack:T1/C2/1.000001"], "nobody has written in slack:T1/C2/1.000001 yet"),
+        (["resume", "slack:T1/C2"], "nobody has written in slack:T1/C2 yet"),
         (["resume", "9"], "there is no context 9"),
         (["pause", "somewhere"], "somewhere"),
     ],
