@@ -303,5 +303,5 @@ async def _is_asked(storage: Storage, press: SlackPress) -> bool:
 async def _pressed_first(storage: Storage, key: str) -> str:
     """Return the name of the button that counts; an empty one where that is forgotten."""
     kept = await storage.read(lambda connection: find_raw_event(connection, key))
-    press = None if kept is None else read_press(stored(kept)[1])
+    press = None if kept is None else read_press(stored(kept).body)
     return "" if press is None else press.name

@@ -183,28 +183,40 @@ def raw(way: EventSource, body: object, **more: object) -> bytes:
     return json.dumps({"way": way.value, "body": body, **more}).encode()
 
 
-def stored(event: bytes) -> tuple[EventSource | None, Mapping[str, Any], Mapping[str, Any]]:
-    """Return how an event came, what Slack sent, and what was stored next to it."""
+@dataclass(frozen=True, slots=True)
+class SlackEvent:
+    """Something that came, as it was stored.
+
+    Attributes:
+        way: How it came; None if what was stored cannot be read.
+        body: What Slack sent.
+        kept: What was stored next to it.
+    """
+
+    way: EventSource | None
+    body: Mapping[str, Any]
+    kept: Mapping[str, Any]
+
+    @property
+    def message(self) -> SlackMessage | None:
+        """The message that it is; None for anything else."""
+        return read_message(self.body) if self.way is EventSource.MESSAGE else None
+
+    @property
+    def asker(self) -> str | None:
+        """The user who wrote, ordered or pressed it; None where none is named."""
+        named = (field(self.body, "event", "user"), field(self.body, "user", "id"), field(self.body, "user_id"))
+        return next((user for each in named if (user := word(each)) is not None), None)
+
+
+def stored(event: bytes) -> SlackEvent:
+    """Return something that came, as it was stored."""
     try:
         kept = json.loads(event)
-        way = EventSource(kept["way"])
-        body = kept["body"]
+        way, body = EventSource(kept["way"]), kept["body"]
     except (ValueError, RecursionError, KeyError, TypeError):
-        return None, {}, {}
-    return way, body if isinstance(body, dict) else {}, kept
-
-
-def asker_of(event: bytes) -> str | None:
-    """Return the user who wrote, ordered or pressed what is stored as an event; None where none is named."""
-    _, body, _ = stored(event)
-    named = (field(body, "event", "user"), field(body, "user", "id"), field(body, "user_id"))
-    return next((user for each in named if (user := word(each)) is not None), None)
-
-
-def stored_message(event: bytes) -> SlackMessage | None:
-    """Return the message that was stored as an event; None for any other event."""
-    way, body, _ = stored(event)
-    return read_message(body) if way is EventSource.MESSAGE else None
+        return SlackEvent(None, {}, {})
+    return SlackEvent(way, body if isinstance(body, dict) else {}, kept)
 
 
 def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:

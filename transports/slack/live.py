@@ -17,7 +17,7 @@ from transports.slack.answer_blocks import SlackPage, as_page, read_page, suspec
 from transports.slack.client import SlackFailure
 from transports.slack.context import Manners, SlackContext
 from transports.slack.formatting import MAX_CHARACTERS, find_address, format_answer, settled_text
-from transports.slack.inbound_events import EventSource, read_message, stored, timestamp, word
+from transports.slack.inbound_events import EventSource, stored, timestamp, word
 from transports.slack.refusals import Feature
 from transports.slack.sessions import Statuses
 from transports.slack.streams import ENDED, OpenStream, Streams, TaskStyle
@@ -279,16 +279,13 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
     """Return where an answer is shown, or None if only the asker sees it, or nobody asked."""
     if not events:
         return None
-    way, body, kept = stored(events[-1].raw)
-    if way is EventSource.MESSAGE:
-        message = read_message(body)
-        if message is None:
-            return None
-        team = word(field(body, "event", "user_team")) or message.team_id
+    asked = stored(events[-1].raw)
+    if (message := asked.message) is not None:
+        team = word(field(asked.body, "event", "user_team")) or message.team_id
         begins = message.root_ts == message.ts
         return Target(message.channel_id, message.answer_ts, message.team_id, message.user_id, team, begins)
-    user = word(field(body, "user", "id"))
-    thread_ts = timestamp(kept.get("thread_ts"))
-    if way is EventSource.BUTTON and user is not None and "thread_ts" in kept:
+    user = word(field(asked.body, "user", "id"))
+    thread_ts = timestamp(asked.kept.get("thread_ts"))
+    if asked.way is EventSource.BUTTON and user is not None and "thread_ts" in asked.kept:
         return Target(context_keys["channel_id"], thread_ts, context_keys["team_id"], user, context_keys["team_id"])
     return None

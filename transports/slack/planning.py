@@ -1,8 +1,7 @@
 """From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 from botservice.commands.catalogue import as_typed as name_commands
@@ -24,9 +23,9 @@ from transports.slack.inbound_events import (
     COMMAND_PREFIX,
     IN_CHANNEL,
     EventSource,
+    SlackEvent,
     SlackMessage,
     command_of,
-    read_message,
     stored,
     timestamp,
 )
@@ -44,8 +43,8 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: SlackPing
 
     What the service itself says names commands with "!", because Slack keeps what begins with "/" for itself.
     """
-    asked = [_read(event) for event in events]
-    place = _place(asked)
+    asked = [stored(event.raw) for event in events]
+    place = _place(asked[-1]) | {"question": events[-1].key} if asked else {}
     is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
     text = as_typed(answer.text) if is_notice or is_for_service else answer.text
 
@@ -79,28 +78,10 @@ def as_typed(text: str) -> str:
     return name_commands(text, _NAMES, COMMAND_PREFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """An event that is answered."""
-
-    key: str
-    way: EventSource | None
-    body: Mapping[str, Any]
-    kept: Mapping[str, Any]
-    message: SlackMessage | None
-
-
-def _read(event: StoredEvent) -> _Asked:
-    way, body, kept = stored(event.raw)
-    return _Asked(event.key, way, body, kept, read_message(body) if way is EventSource.MESSAGE else None)
-
-
-def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
-    """Return where the answer to events belongs, next to what the context says."""
-    if not asked:
-        return {}
-    way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
-    place: dict[str, Any] = {"question": asked[-1].key}
+def _place(asked: SlackEvent) -> dict[str, Any]:
+    """Return where the answer to an event belongs, next to what the context says."""
+    way, body, kept, message = asked.way, asked.body, asked.kept, asked.message
+    place: dict[str, Any] = {}
     if message is not None:
         place |= {"thread_ts": None if IN_CHANNEL in kept else message.answer_ts, "asked_at": message.ts}
     elif way is EventSource.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
@@ -116,7 +97,7 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     return {name: value for name, value in place.items() if isinstance(value, str) and value}
 
 
-def _asker_alone(asked: Sequence[_Asked]) -> str | None:
+def _asker_alone(asked: Sequence[SlackEvent]) -> str | None:
     """Return who asked, in a channel, what concerns them alone; None for anything else."""
     askers = {_asker_of_personal(each.message) for each in asked}
     return askers.pop() if len(askers) == 1 else None
@@ -134,14 +115,14 @@ def _command_in(message: SlackMessage) -> CommandCall | None:
     return command_of(_MENTIONS.sub(" ", message.text)) if message.is_typed else None
 
 
-def _is_for_service(asked: Sequence[_Asked]) -> bool:
+def _is_for_service(asked: Sequence[SlackEvent]) -> bool:
     """Return whether everything that was asked is a command of the service, or looks like one."""
     return bool(asked) and all(_command_like(each) for each in asked)
 
 
-def _command_like(asked: _Asked) -> bool:
-    if asked.message is not None:
-        return _command_in(asked.message) is not None
+def _command_like(asked: SlackEvent) -> bool:
+    if (message := asked.message) is not None:
+        return _command_in(message) is not None
     if asked.way is EventSource.COMMAND:
         said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES

@@ -27,7 +27,7 @@ from botservice.storage.tables.platforms import (
 )
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import are_owed, find_offered, has_arrived
-from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
+from transports.slack.inbound_events import SlackMessage, stored
 from transports.slack.workspaces import StoredInstallation
 
 _PLATFORM: Final = "slack"
@@ -102,11 +102,11 @@ def list_questions(connection: Connection, turn_id: int) -> list[tuple[SlackMess
     """
     found: list[tuple[SlackMessage | None, bool]] = []
     for raw, context_id in connection.execute(_ASKED, {"turn": turn_id}).all():
-        message = stored_message(raw or b"")
+        message = stored(raw or b"").message
         sought = {"context": context_id, "ts": None if message is None else message.ts}
         changed = None if message is None else connection.execute(_LAST_CHANGE, sought).one_or_none()
         is_deleted = changed is not None and changed.kind == EventKind.DELETE
-        found.append((message if changed is None or is_deleted else stored_message(changed.raw or b""), is_deleted))
+        found.append((message if changed is None or is_deleted else stored(changed.raw or b"").message, is_deleted))
     return found
 
 
@@ -121,7 +121,7 @@ def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str
         # Earlier releases keep no buttons with a message.
         is_known = has_arrived(connection, context_id, _PLATFORM, ts)
         return None if is_late and not is_known else frozenset()
-    askers = [asker_of(each) for each in offered.asked]
+    askers = [stored(each).asker for each in offered.asked]
     return frozenset(each for each in askers if each is not None)
 
 

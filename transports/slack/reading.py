@@ -75,7 +75,8 @@ class SlackReader:
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
         """
-        way, body, kept = stored(event.raw)
+        heard = stored(event.raw)
+        way, body = heard.way, heard.body
         try:
             workspace = await self._workspaces.find(team_of(body) or "")
         except NotInstalled:
@@ -86,7 +87,7 @@ class SlackReader:
         others: dict[EventSource, Callable[..., Awaitable[InboundMessage | None]]] = {  # what people do besides writing
             EventSource.COMMAND: self._command,
             EventSource.QUESTION: self._question,
-            EventSource.BUTTON: partial(self._button, is_in_thread="thread_ts" in kept),
+            EventSource.BUTTON: partial(self._button, is_in_thread="thread_ts" in heard.kept),
             EventSource.STOP: self._stop,
         }
         return None if way is None else await others[way](body, workspace)

@@ -18,6 +18,7 @@ from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.claims import Claim, Claims
 from botservice.storage.database import Storage
 from transports.common.connected_transport import insist
+from transports.common.json_fields import integer
 from transports.common.request_bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of, wait_of
@@ -82,7 +83,7 @@ class Poller:
             logger.warning("telegram.not_stored", extra={"updates": len(updates), "reason": str(error)})
             await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
             return
-        ids = [each["update_id"] for each in updates if isinstance(each, dict) and _is_id(each.get("update_id"))]
+        ids = [number for each in updates if (number := integer(each, "update_id")) is not None]
         if ids:
             self._offset = max(ids) + 1
         else:  # nothing to confirm with: do not ask for the same thing without a pause
@@ -151,10 +152,6 @@ async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
         return await claims.try_claim(poller_of(bot_id))
     except StorageUnavailable:
         return None
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 PATH = "/telegram/webhook"
