@@ -27,7 +27,7 @@ from transports.slack.live import SlackLiveAnswers
 from transports.slack.planning import plan_answer
 from transports.slack.reading import SlackReader
 from transports.slack.sending import SlackSender
-from transports.slack.sessions import Titles
+from transports.slack.sessions import give_title
 from transports.slack.streams import MAX_STREAMS, Streams
 from transports.slack.workspaces import Views, Workspaces
 
@@ -94,7 +94,6 @@ class SlackTransport(ConnectedTransport):
         streams = Streams(MAX_STREAMS)
         self._sender = SlackSender(self._slack, streams, pace or Pace())
         self._stage = SlackLiveAnswers(self._slack, streams)
-        self._titles = Titles(self._slack)
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, client, app_token) if app_token is not None else None
@@ -164,7 +163,7 @@ class SlackTransport(ConnectedTransport):
         if delivery.payload.get("is_notice"):
             self._stage.rest(context_keys, delivery)
         if self._stage.may_have_session(context_keys, delivery):
-            self._titles.give(context_keys, delivery)
+            give_title(self._slack, context_keys, delivery)
         if "forgets_in" in delivery.payload:
             work = self._clear(context_keys, str(delivery.payload["forgets_in"]))
             self._slack.background.start(work, name="slack-suggestions")

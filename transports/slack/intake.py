@@ -36,7 +36,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import Interactions
-from transports.slack.queries import mark_renamed, takes_part
+from transports.slack.queries import mark_titled, takes_part
 from transports.slack.workspaces import Views
 
 logger = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ class SlackIntake(Intake):
         if renamed is not None:
             keys, thread_ts = renamed
             now = storage.now()
-            await storage.write(lambda connection: mark_renamed(connection, keys, thread_ts, now))
+            await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
 
     def _is_meant(self, message: SlackMessage, bots: frozenset[str]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""

@@ -13,7 +13,7 @@ from botservice.core.messages import Author
 from botservice.core.states import DeliveryStatus, EventKind, Outcome
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
-from botservice.storage.statements import of_each_database, upserting
+from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.people import gate_decisions
@@ -48,10 +48,6 @@ def takes_part(connection: Connection, keys: ContextKeys, *, may_be_empty: bool)
 
 _IS_SESSION = (slack_titles.c.context_id == bindparam("context")) & (slack_titles.c.thread_ts == bindparam("thread"))
 _HAS_TITLE = select(slack_titles.c.titled_at).where(_IS_SESSION)
-_DELETE_TITLE = delete(slack_titles).where(_IS_SESSION, slack_titles.c.titled_at == bindparam("at"))
-_insert_new_title = of_each_database(
-    lambda insert: insert(slack_titles).on_conflict_do_nothing().returning(slack_titles.c.context_id)
-)
 _replace_title = upserting(slack_titles, "context_id", "thread_ts")
 
 
@@ -61,22 +57,8 @@ def has_title(connection: Connection, keys: ContextKeys, thread_ts: str) -> bool
     return connection.execute(_HAS_TITLE, sought).first() is not None
 
 
-def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> int | None:
-    """Store that a session has a title; return its context's id, or None if it had one or there is no context."""
-    context_id = find_context(connection, keys)
-    if context_id is None:
-        return None
-    row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
-    return connection.execute(_insert_new_title(connection), row).scalar_one_or_none()
-
-
-def unmark_titled(connection: Connection, context_id: int, thread_ts: str, titled_at: datetime) -> None:
-    """Take back a title of the bot's own; one that a person gave meanwhile stays."""
-    connection.execute(_DELETE_TITLE, {"context": context_id, "thread": thread_ts, "at": titled_at})
-
-
-def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:
-    """Store that a person has given a session its title."""
+def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:
+    """Store that a session has a title, of the bot or of a person."""
     context_id = find_context(connection, keys)
     if context_id is not None:
         row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}

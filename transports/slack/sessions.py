@@ -18,7 +18,7 @@ from botservice.turns.call_queries import find_kinds_awaited
 from botservice.turns.turn import Delivery
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
-from transports.slack.queries import has_title, list_questions, mark_titled, unmark_titled
+from transports.slack.queries import has_title, list_questions, mark_titled
 from transports.slack.reading import readable
 from transports.slack.refusals import Feature
 from transports.slack.workspaces import Workspace
@@ -106,54 +106,36 @@ class Statuses:
         logger.warning("slack.no_stop_button", extra={"advice": advice})
 
 
-class Titles:
-    """Gives titles. One that a person has given is never changed."""
+def give_title(slack: SlackContext, context_keys: Mapping[str, str], delivery: Delivery) -> None:
+    """Give the session of a sent answer a title in the background, where it has none.
 
-    def __init__(self, slack: SlackContext) -> None:
-        self._slack = slack
+    One that a person has given is never changed.
+    """
+    thread_ts = delivery.payload.get("thread_ts")
+    if delivery.payload.get("asks_feedback") and isinstance(thread_ts, str):
+        slack.background.start(_give_title(slack, context_keys, thread_ts, delivery.turn_id), name="slack-title")
 
-    def give(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
-        """Give the session of a sent answer a title in the background, where it has none."""
-        thread_ts = delivery.payload.get("thread_ts")
-        if delivery.payload.get("asks_feedback") and isinstance(thread_ts, str):
-            self._slack.background.start(self._give(context_keys, thread_ts, delivery.turn_id), name="slack-title")
 
-    async def _give(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
-        try:
-            if {Feature.SESSIONS, Feature.TITLES}.isdisjoint(await self._slack.refusals.of(context_keys["team_id"])):
-                await self._give_once(context_keys, thread_ts, turn_id)
-        except BotServiceError as error:
-            logger.debug("slack.title_not_given", extra={"reason": str(error)})
-
-    async def _give_once(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
-        storage, keys = self._slack.storage, ContextKeys.of(context_keys)
-        if storage is None:
+async def _give_title(slack: SlackContext, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
+    storage, keys, team = slack.storage, ContextKeys.of(context_keys), context_keys["team_id"]
+    try:
+        if storage is None or not {Feature.SESSIONS, Feature.TITLES}.isdisjoint(await slack.refusals.of(team)):
             return
         if await storage.read(lambda connection: has_title(connection, keys, thread_ts), is_short=True):
             return
         asked = await storage.read(lambda connection: list_questions(connection, turn_id))
-        question = next((message for message, is_deleted in asked if not is_deleted), None)
-        now = storage.now()
-        context_id = await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
-        if context_id is None:
-            return
-        title = "" if question is None else title_from(question.text)
-        if title and await self._rename(context_keys, thread_ts, title):
-            return
-        await storage.write(lambda connection: unmark_titled(connection, context_id, thread_ts, now))
-
-    async def _rename(self, context_keys: Mapping[str, str], thread_ts: str, title: str) -> bool:
-        """Return whether there is nothing more to be tried for a session."""
-        workspace = await self._slack.workspaces.find(context_keys["team_id"])
-        place = {"channel_id": context_keys["channel_id"], "thread_ts": thread_ts}
-        try:
-            await workspace.call(Feature.TITLES, **place, title=title)
-        except SlackFailure as failure:
-            if failure.is_not_here:
-                await self._slack.refusals.note(workspace.team_id, Feature.TITLES, failure)
-            logger.info("slack.title_not_given", extra={"reason": failure.code})
-            return False
-        return True
+        title = next((title_from(each.text) for each, is_deleted in asked if each is not None and not is_deleted), "")
+        if title:
+            place = {"channel_id": context_keys["channel_id"], "thread_ts": thread_ts}
+            await (await slack.workspaces.find(team)).call(Feature.TITLES, **place, title=title)
+            now = storage.now()
+            await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
+    except SlackFailure as failure:
+        if failure.is_not_here:
+            await slack.refusals.note(team, Feature.TITLES, failure)
+        logger.info("slack.title_not_given", extra={"reason": failure.code})
+    except BotServiceError as error:
+        logger.debug("slack.title_not_given", extra={"reason": str(error)})
 
 
 def title_from(text: str) -> str:
