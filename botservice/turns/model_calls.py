@@ -260,14 +260,12 @@ class ModelAttempts:
 
     def figures(self) -> Figures:
         """Return what the attempts add to the figures of their turn, without tokens."""
-        ended = [each for each in self._attempts if each.ended_at is not None]
-        answered = ended[-1] if ended and ended[-1].error is None else None
-        first = None
-        if answered is not None and answered.first_text_at is not None:
-            first = _milliseconds(answered.asked_at or answered.began_at, answered.first_text_at)
+        attempts, first = self._attempts, None
+        if attempts and attempts[-1].error is None and attempts[-1].first_text_at is not None:
+            first = _milliseconds(attempts[-1].asked_at or attempts[-1].began_at, attempts[-1].first_text_at)
         return Figures(
-            failed_calls=sum(each.error is not None for each in ended),
-            model_ms=sum(_milliseconds(each.asked_at or each.began_at, each.ended_at) for each in ended),
+            failed_calls=sum(each.error is not None for each in attempts),
+            model_ms=sum(_milliseconds(each.asked_at or each.began_at, each.ended_at) for each in attempts),
             first_token_ms=first,
             tools=self._called,
         )
