@@ -123,9 +123,8 @@ async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPol
     first_failure = 0.0
     while True:
         try:
-            if not failed:
-                return await interruption.guard(call())
-            async with asyncio.timeout(max(0.0, first_failure + policy.total_seconds - time.monotonic())):
+            left = max(0.0, first_failure + policy.total_seconds - time.monotonic()) if failed else None
+            async with asyncio.timeout(left):
                 return await interruption.guard(call())
         except TimeoutError:
             raise LLMError("the model sent nothing in time") from None
