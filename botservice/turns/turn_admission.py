@@ -67,7 +67,7 @@ class TurnAdmission:
         for event, message in said:
             is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
             ruling = await self._judge(message) if is_judged else None
-            if ruling is not None and not is_open and not ruling.is_admitted:
+            if ruling is not None and not ruling.is_admitted:
                 right = await self._right(message)
                 if right is None:
                     self.refused.append((event, message, ruling))
