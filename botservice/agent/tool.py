@@ -137,6 +137,13 @@ class Tool:
         values = self._signature.bind(arguments, context)
         return lambda: self._function(**values)
 
+    async def give_up(self, kept: Mapping[str, Any]) -> None:
+        """End what a call has begun elsewhere, because nobody waits for its result any more.
+
+        Args:
+            kept: What the call kept.
+        """
+
 
 @overload
 def tool(function: ToolFunction, /) -> Tool: ...
@@ -182,6 +189,8 @@ class Later(Exception):
         hours: The time limit; after it, the model is told that no result came.
         note: The message to the person meanwhile; by default, that it takes longer.
     """
+
+    is_told = True  # whether the person is given that message
 
     def __init__(self, name: str, *, hours: float = DEFAULT_HOURS, note: str | None = None) -> None:
         """Make one with the name of what is waited for.

@@ -1,8 +1,8 @@
-"""Questions of a tool: a call that needs answers of the person raises them, and is made again with the answers."""
+"""Calls that are made again: with a person's answers to what they asked, or with what they kept."""
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -159,24 +159,45 @@ class QuestionsAsked(Later):
         exchange: The questions, none of which has a reply yet.
     """
 
+    is_told = False
+
     def __init__(self, asker: str, questions: Sequence[ToolQuestion], state: Mapping[str, Any]) -> None:
-        super().__init__(asker, note=" ")
+        super().__init__(asker)
         self.exchange = ToolQuestions(asker, tuple(questions), state)
+
+
+class Paused(Later):
+    """Raised by a tool that has kept what it needs: the turn waits, and the call is made again after a pause.
+
+    Attributes:
+        is_told: Whether the person is told that it takes longer.
+    """
+
+    def __init__(self, seconds: float, *, is_told: bool) -> None:
+        super().__init__("pause", hours=seconds / 3_600)
+        self.is_told = is_told
 
 
 @dataclass(frozen=True, slots=True)
 class CallQuestions:
-    """What a tool may know of the questions of its call.
+    """What a tool may know of its call.
 
     Attributes:
         can_ask: Whether there is a person who can be asked.
         llm: The model of the turn's agent, for tools that may ask it.
         replied: The exchange before, once it is over.
+        kept: What the call has kept when it was made before.
+        keep: Stores JSON values with which the call is made again if it is cut off or pauses; None where nothing can
+            be stored. A `kept` in the state of its questions takes the place of these.
+        can_pause: Whether it may raise `Paused`.
     """
 
     can_ask: bool = False
     replied: ToolQuestions | None = None
     llm: ChatLLM | None = None
+    kept: Mapping[str, Any] | None = None
+    keep: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
+    can_pause: bool = False
 
 
 class HeldCall(Protocol):

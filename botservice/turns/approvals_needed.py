@@ -152,7 +152,7 @@ _CHANGED: Final = (
 async def refuse_unapproved(
     tools: Mapping[str, Tool],
     step: ActionStep,
-    ended: Mapping[int, ToolOutcome],
+    begun: Collection[int],
     context: AgentContext,
     waited: Sequence[WaitingCall],
     *,
@@ -162,7 +162,7 @@ async def refuse_unapproved(
 
     Args:
         tools: What can be called now; when the calls were judged that may have been something else.
-        ended: What is known already.
+        begun: The calls that have ended, or go on with what they have begun.
         waited: The calls of the step that its turn has waited with.
         is_resumed: Whether calls may have run before.
     """
@@ -172,9 +172,9 @@ async def refuse_unapproved(
     outcomes = {
         each.call_index: ToolOutcome(_UNDECIDED, error_type="Denied")
         for each in asked
-        if each.call_index not in ended and each.status is not PendingStatus.ALLOWED
+        if each.call_index not in begun and each.status is not PendingStatus.ALLOWED
     }
-    settled = {*ended, *outcomes}
+    settled = {*begun, *outcomes}
     if is_resumed:  # what may have run and cannot be repeated is not made anyway
         settled |= {index for index, call in enumerate(calls) if not _is_repeatable(tools.get(call.name))}
     for each in of_step:

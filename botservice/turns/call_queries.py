@@ -44,6 +44,13 @@ def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
     return int(connection.execute(insert(pending_calls).returning(pending_calls.c.id), values).scalar_one())
 
 
+def delete_pauses(connection: Connection, step_id: int, index: int) -> None:
+    """Drop the earlier pauses of a call: it may pause often."""
+    of_call = pending_calls.c.step_id == step_id, pending_calls.c.call_index == index, ~pending_calls.c.is_open
+    is_pause = pending_calls.c.kind == PendingKind.LATER.value, pending_calls.c.question.is_(None)
+    connection.execute(delete(pending_calls).where(*of_call, *is_pause))
+
+
 def close_pending(connection: Connection, turn_id: int) -> None:
     """Take note that a turn waits no more with its calls."""
     _update_open(connection, turn_id, is_open=False, due_at=None)
@@ -265,9 +272,10 @@ def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolO
     connection.execute(_UPDATE_STARTED, values)
 
 
-def start_again(connection: Connection, step_id: int, index: int) -> None:
-    """Take note that a call that has ended without an outcome is about to run with the answers of a person."""
-    connection.execute(_UPDATE_STARTED, {"step": step_id, "index": index, "status": _STARTED, "result": None})
+def write_kept(connection: Connection, step_id: int, index: int, kept: Mapping[str, Any] | None) -> None:
+    """Take note that a call has started, or is about to run again, and of what it needs to go on."""
+    result = None if kept is None else dumps(encode(kept))
+    connection.execute(_UPDATE_STARTED, {"step": step_id, "index": index, "status": _STARTED, "result": result})
 
 
 def has_started(connection: Connection, step_id: int) -> bool:
@@ -287,6 +295,14 @@ def read_ended(connection: Connection, step_id: int) -> Mapping[int, ToolOutcome
         tool_calls.c.step_id == step_id, tool_calls.c.status == _ENDED
     )
     return {row.call_index: _read_outcome(row.result) for row in connection.execute(query)}
+
+
+def read_kept(connection: Connection, step_id: int) -> dict[int, Mapping[str, Any]]:
+    """Return what calls that have not ended have kept, by their place in the step."""
+    query = select(tool_calls.c.call_index, tool_calls.c.result).where(
+        tool_calls.c.step_id == step_id, tool_calls.c.status == _STARTED, tool_calls.c.result.is_not(None)
+    )
+    return {row.call_index: decode(loads(row.result)) for row in connection.execute(query)}
 
 
 def _write_outcome(outcome: ToolOutcome) -> str:

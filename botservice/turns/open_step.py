@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
-from typing import NoReturn
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
 from botservice.agent.agent import Action, rests_on_others
-from botservice.agent.tool import Later, Tool
+from botservice.agent.tool import DEFAULT_HOURS, Later, Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
-from botservice.agent.tool_questions import let_go
+from botservice.agent.tool_questions import CallQuestions, let_go
 from botservice.conversation.field_values import Timing
 from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep
@@ -130,11 +130,12 @@ class OpenStep:
         """Close the step, where one is open, at which the turn is stopped."""
         if self.step is None:
             return
-        waited, outcomes = await self._read_waited(self.step), await self._stopped_outcomes(self.step)
-        await self._close(self.step, outcomes)
+        step, waited, kept = self.step, await self._read_waited(self.step), await self._read_kept(self.step)
+        await self._close(step, await self._stopped_outcomes(step))
         for each in waited:
             if each.exchange is not None:
                 let_go(each.exchange)
+        await self._give_up(step, kept)
 
     async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> list[int]:
         """Return the indices of the calls that a person is asked about, after ending the live display."""
@@ -193,13 +194,18 @@ class OpenStep:
         """
         waited = [] if judged is not None else await self._read_waited(step)
         ended = {} if judged is not None else await self._read_ended(step)
+        kept = {} if judged is not None else await self._read_kept(step)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
-        llm, replied = self._options.agent.llm, find_replied(waited)
-        runner = CallRunner(self._context, self._claim, self._row_id(step), self.live, can_ask, llm, replied)
+        began = self._options.clock() if step.timing is None else step.timing.start_time
+        is_young = self._options.clock() - began < timedelta(hours=DEFAULT_HOURS)
+        may = CallQuestions(can_ask, llm=self._options.agent.llm, can_pause=is_young and self._turn.transport != API)
+        row_id, replied = self._row_id(step), find_replied(waited)
+        runner = CallRunner(self._context, self._claim, row_id, self.live, may, replied, kept)
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
-                refusing = refuse_unapproved(self.tools, step, ended, self._context, waited, is_resumed=is_resumed)
+                begun = [*ended, *kept]
+                refusing = refuse_unapproved(self.tools, step, begun, self._context, waited, is_resumed=is_resumed)
                 ended = {**ended, **await self._interruption.guard(refusing)}
             else:
                 self.tools = judged
@@ -207,6 +213,7 @@ class OpenStep:
             outcomes = await self._interruption.guard(work)
         except WorkCut:
             await self._close(step, stopped_outcomes(step, {**ended, **runner.outcomes}))
+            await self._give_up(step, runner.kept)
             raise
         if any(each.later is not None for each in outcomes):
             await self._expect(step, outcomes)
@@ -235,6 +242,17 @@ class OpenStep:
         await self._saver.save_with(write, take_note, step)
         assert self.waiting is not None, "it is stored"  # noqa: S101 - an invariant
         raise self.waiting
+
+    async def _give_up(self, step: ActionStep, kept: Mapping[int, Mapping[str, Any]]) -> None:
+        """Have tools end what calls have begun elsewhere that have no result, by the calls' places."""
+        for index, state in kept.items():
+            name = (step.tool_calls or ())[index].name
+            try:
+                tools = await self._options.agent.tools_for(self._context)
+                if name in tools:
+                    await tools[name].give_up(state)
+            except Exception:
+                logger.exception("tool.not_given_up", extra={"tool": name})
 
     async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
         now = self._options.clock()
@@ -266,6 +284,10 @@ class OpenStep:
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
         row_id = self._row_id(step)
         return await self._context.storage.read(lambda connection: call_queries.read_ended(connection, row_id))
+
+    async def _read_kept(self, step: ActionStep) -> dict[int, Mapping[str, Any]]:
+        row_id = self._row_id(step)
+        return await self._context.storage.read(lambda connection: call_queries.read_kept(connection, row_id))
 
     async def _read_waited(self, step: ActionStep) -> list[WaitingCall]:
         """Return the calls of a step that the turn has waited with."""

@@ -156,11 +156,12 @@ def resume_turn(
         raise waiting_for(turn_id, waiting, made)
     if not call_queries.has_started(connection, step_id):
         call_queries.write_started(connection, context_id, step_id, range(len(made)))
+    kept = call_queries.read_kept(connection, step_id)  # of calls whose pause is over
     for each in pending:
-        if (outcome := _outcome(each)) is not None:
+        if each.call_index not in kept and (outcome := _outcome(each)) is not None:
             call_queries.write_ended(connection, step_id, each.call_index, outcome)
-    for index in find_replied(pending):
-        call_queries.start_again(connection, step_id, index)
+    for index, exchange in find_replied(pending).items():
+        call_queries.write_kept(connection, step_id, index, exchange.state.get("kept"))
     reopen_turn(connection, turn_id, now)
     close_pending(connection, turn_id)
     return True
@@ -174,6 +175,8 @@ def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
             found[each.call_index] = each.exchange.ended(ReplyAction.DECLINE)
         elif each.exchange is not None and each.status is PendingStatus.HANDED_IN:
             found[each.call_index] = each.exchange
+        elif each.exchange is not None and each.status is PendingStatus.EXPIRED and "kept" in each.exchange.state:
+            found[each.call_index] = each.exchange.ended(ReplyAction.CANCEL)
     return found
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from botservice.agent.agent import FinishAction
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_progress import showing_progress
-from botservice.agent.tool_questions import CallQuestions, ToolQuestions, answering
+from botservice.agent.tool_questions import CallQuestions, Paused, ToolQuestions, answering
+from botservice.agent.toolbox import Tools
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_codec import freeze
@@ -18,13 +20,13 @@ from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.steps import ActionStep
 from botservice.core.errors import InvalidField
 from botservice.core.messages import Attachment, ToolCall
-from botservice.llm.chat import ChatLLM
 from botservice.storage.claims import Claim
 from botservice.turns import call_queries
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.transport import Live
 
 _STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
+_AWAY_SECONDS = 10.0
 _FILES = "observations_files"
 _ANSWER_FILES = "answer_files"
 _MOST_FILES = 10  # of an answer: as many as an album has
@@ -37,9 +39,9 @@ class CallRunner:
     Attributes:
         step_id: The row of their step.
         live: What shows people what is done.
-        can_ask: Whether there is a person whom tools can ask.
-        llm: The model that tools may ask where they are allowed to.
+        may: What tools may do in this turn.
         replied: What a person has answered to calls, by their place.
+        kept: What calls have kept that have no result, by their place.
         outcomes: What is known by now, by the call's place in the step.
     """
 
@@ -47,9 +49,9 @@ class CallRunner:
     claim: Claim
     step_id: int
     live: Live | None
-    can_ask: bool
-    llm: ChatLLM | None
+    may: CallQuestions
     replied: Mapping[int, ToolQuestions]
+    kept: dict[int, Mapping[str, Any]]
     outcomes: dict[int, ToolOutcome] = field(default_factory=dict)
 
     async def run(
@@ -65,7 +67,8 @@ class CallRunner:
         Args:
             tools: What can be called.
             ended: What is known already.
-            is_resumed: Whether the calls without a result may have run before: then only idempotent ones run again.
+            is_resumed: Whether the calls without a result may have run before: then only those run again that are
+                idempotent or have kept something.
 
         Raises:
             ClaimLost: another process works on the context.
@@ -75,7 +78,7 @@ class CallRunner:
         if is_resumed:
             for index in waiting:
                 tool = tools.get(calls[index].name)
-                if tool is None or not tool.idempotent:
+                if index not in self.kept and (tool is None or not tool.idempotent):
                     self.outcomes[index] = ToolOutcome(INTERRUPTED, error_type="Interrupted")
             waiting = [index for index in waiting if index not in self.outcomes]
         if len(waiting) == 1:
@@ -105,18 +108,25 @@ class CallRunner:
         call = calls[index]
         tool = tools.get(call.name)
         may_repeat = tool is None or tool.idempotent
-        await self.context.storage.note_done(
-            self.claim, "call", f"{self.step_id}.{index}", "run" if may_repeat else "run once"
-        )
+        if index not in self.kept:
+            await self.context.storage.note_done(
+                self.claim, "call", f"{self.step_id}.{index}", "run" if may_repeat else "run once"
+            )
         if self.live is not None:
             self.live.on_call(call)
-        questions = CallQuestions(self.can_ask, self.replied.get(index), self.llm)
+        kept, replied = self.kept.get(index), self.replied.get(index)
+        questions = replace(self.may, replied=replied, kept=kept, keep=partial(self._keep, index))
         show = None if self.live is None else partial(self.live.on_progress, call)
         with showing_progress(show), answering(questions):
-            outcome = _keepable(await execute(tools, call, self.context))
+            if tool is None and kept is not None:
+                outcome = self._without_tool(tools, call)
+            else:
+                outcome = _keepable(await execute(tools, call, self.context))
         if self.live is not None:
             self.live.on_call_end(call, is_error=outcome.is_error)
         self.outcomes[index] = outcome
+        if outcome.later is None:
+            self.kept.pop(index, None)
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:
             await self.context.storage.write(
@@ -124,6 +134,21 @@ class CallRunner:
                 fence=self.claim,
                 sort_key=(self.context.id,),
             )
+
+    def _without_tool(self, tools: Mapping[str, Tool], call: ToolCall) -> ToolOutcome:
+        """Return the outcome of a call that was begun and whose tool is away: it is waited for while that is known."""
+        is_away = isinstance(tools, Tools) and tools.explain_missing(call.name) is not None
+        if is_away and self.may.can_pause:
+            return ToolOutcome("", later=Paused(_AWAY_SECONDS, is_told=False))
+        return ToolOutcome(INTERRUPTED, error_type="Interrupted")
+
+    async def _keep(self, index: int, kept: Mapping[str, Any]) -> None:
+        self.kept[index] = kept
+        await self.context.storage.write(
+            lambda connection: call_queries.write_kept(connection, self.step_id, index, kept),
+            fence=self.claim,
+            sort_key=(self.context.id,),
+        )
 
 
 def _keepable(outcome: ToolOutcome) -> ToolOutcome:

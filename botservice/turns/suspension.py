@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from botservice.agent.tool import Later, Tool
-from botservice.agent.tool_questions import QuestionsAsked
+from botservice.agent.tool_questions import Paused, QuestionsAsked
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.conversation.reminder_queries import find_time_zone
@@ -18,7 +18,7 @@ from botservice.people.queries import list_names
 from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import MOST_MESSAGES, ApprovalRequest, show_requests
-from botservice.turns.call_queries import find_of_turn, insert_pending, note_told, set_delivery
+from botservice.turns.call_queries import delete_pauses, find_of_turn, insert_pending, note_told, set_delivery
 from botservice.turns.delivery_queries import owe_in_place, write_deliveries
 from botservice.turns.queries import suspend_turn
 from botservice.turns.tool_question_message import show_tool_question
@@ -59,6 +59,8 @@ class Suspension:
             lasts: How long a person has to decide or to answer.
         """
         for index, later in waiting.items():
+            if isinstance(later, Paused):
+                delete_pauses(connection, step_id, index)
             values = self._describe(made[index], later, tools.get(made[index].name), now, lasts)
             insert_pending(connection, {"step_id": step_id, "call_index": index, **values})
         pending = [each for each in find_of_turn(connection, self.turn.id) if each.is_open]
@@ -67,7 +69,7 @@ class Suspension:
         for about in [asked] if are_together else [[each] for each in asked]:
             self._ask(connection, about, made, now)
         for index, later in waiting.items():
-            if later is not None and not isinstance(later, QuestionsAsked):
+            if later is not None and later.is_told:
                 write_deliveries(connection, self.turn, self.plan(self._write_note(made[index], later, now)), now)
         question = self.context.chat_history.last_user_message
         suspend_turn(connection, self.turn.id, None if question is None else question.id)
