@@ -6,19 +6,27 @@ that has kept.
 """
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botservice.agent.tool_outputs import OutputError
+from botservice.agent.tool_progress import LONGEST
+from botservice.agent.tool_progress import progress as say
 from botservice.agent.tool_questions import CallQuestions, QuestionsAsked, ReplyAction, ToolQuestion, ToolQuestions
 from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_url
+from botservice.mcp.listing import clean
 from botservice.mcp.open_calls import Known, Make, OpenCall, OpenCalls, known_results, lost, read_question
 from botservice.mcp.sampling import Sampler
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
 
 _MOST_ROUNDS: Final = 10
 _LONGEST_STATE: Final = 64_000  # characters
 _PAUSE_SECONDS: Final = 0.25
+_LARGEST: Final = 1e12  # number that is shown as progress
 _URL_REQUIRED: Final = -32042  # MCP 2025-11-25, URLElicitationRequiredError
 _INVALID_PARAMS: Final = -32602
 
@@ -69,7 +77,7 @@ class AskingCall:
         request_state, known = state.get("request_state"), Known()
         responses: dict[str, Any] | None = None
         if replied is not None and "keys" in state:
-            responses = {**state["given"], **_responses(state["keys"], replied)}
+            responses = {**state["given"], **responses_of(state["keys"], replied)}
         elif replied is not None:  # it asked by a request, and has been renewed since
             known = self._known_again(replied)
         for _ in range(_MOST_ROUNDS):
@@ -86,7 +94,7 @@ class AskingCall:
             request_state = result.request_state
             if len(request_state or "") > _LONGEST_STATE:
                 raise OutputError(f"server {self.server} gave a state of more than {_LONGEST_STATE} characters")
-            responses, open_ones = await self._sort(result.input_requests or {}, known, notes)
+            responses, open_ones = await self.sort(result.input_requests or {}, known, notes)
             if open_ones:
                 asked = int(state.get("asked", 0)) + len(open_ones)
                 kept = {"request_state": request_state, "keys": list(open_ones), "given": responses, "asked": asked}
@@ -115,7 +123,7 @@ class AskingCall:
             raise lost(self.server, replied.replies)
         return {**replied.state["known"], **known_results(replied.questions, replied.replies)}
 
-    async def _sort(
+    async def sort(
         self, requests: Mapping[str, Any], known: Known, notes: list[str]
     ) -> tuple[dict[str, Any], dict[str, ToolQuestion]]:
         """Return the answers that need no person, and what a person is asked."""
@@ -211,7 +219,8 @@ class AskingCall:
         return QuestionsAsked(self.server, questions, kept)
 
 
-def _responses(keys: Sequence[str], replied: ToolQuestions) -> dict[str, Any]:
+def responses_of(keys: Sequence[str], replied: ToolQuestions) -> dict[str, Any]:
+    """Return what a person has replied, as the protocol writes it, by the keys of the requests."""
     pairs = zip(keys, replied.replies, replied.questions, strict=True)
     return {key: as_result(reply, question) for key, reply, question in pairs}
 
@@ -227,3 +236,29 @@ def _read(responses: Mapping[str, Any] | None) -> Any:
         key: next(kind for name, kind in kinds.items() if name in each).model_validate(each)
         for key, each in responses.items()
     }
+
+
+def progress_of_server(calls: Sequence[OpenCall] = ()) -> "ProgressFnT":
+    """Return what takes notifications of progress for the call that is made now, whichever task they come in.
+
+    Args:
+        calls: What takes note that the server has begun to work.
+    """
+    context = contextvars.copy_context()
+
+    async def show(progress: float, total: float | None, message: str | None) -> None:
+        for each in calls:
+            each.has_moved = True
+        text = _describe_progress(progress, total, message)
+        if text:
+            context.run(say, text)
+
+    return show
+
+
+def _describe_progress(done: float, total: float | None, message: str | None) -> str:
+    """Return it in words: those of the server where it has some, otherwise how much is done."""
+    said = clean((message or "")[: LONGEST + 1], LONGEST)
+    if said or not 0 <= done <= _LARGEST:
+        return said
+    return f"{done:g} / {total:g}" if total is not None and 0 <= total <= _LARGEST else f"{done:g}"

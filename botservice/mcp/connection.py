@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,27 +12,21 @@ from botservice.agent.tool_outputs import OutputError
 from botservice.agent.tool_questions import questions_of_call
 from botservice.conversation.context import AgentContext
 from botservice.llm.network import tls_context
-from botservice.mcp.calls import Answered, AskingCall
+from botservice.mcp.calls import Answered, AskingCall, progress_of_server
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.elicitation import MOST_QUESTIONS
-from botservice.mcp.failures import explain, is_closed
+from botservice.mcp.failures import ServerAway, explain, is_closed
 from botservice.mcp.http_and_stdio import ConnectionState, connected
 from botservice.mcp.listing import ListedTool, clean, read_listing
 from botservice.mcp.open_calls import HELD_SECONDS, OpenCall, OpenCalls
 from botservice.mcp.sampling import Sampler
 from botservice.mcp.stdio import Children
+from botservice.mcp.tasks import TaskCall, cancel_task, task_types
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from botservice.mcp.oauth import PersonalAuth
-import contextvars
-
-from botservice.agent.tool_progress import LONGEST
-from botservice.agent.tool_progress import progress as say
-
-if TYPE_CHECKING:
-    from mcp.shared.dispatcher import ProgressFnT
 
 CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
 _LIST_SECONDS: Final = 30.0
@@ -120,18 +114,49 @@ class ServerConnection:
         Raises:
             OutputError: it gives nothing; the message says why, for the model to read.
             QuestionsAsked: the server asks the person something.
+            Paused: the server works at it as a task, which takes longer than a turn is held.
         """
-        client = await self._wait_for_client()
         questions, sampler = questions_of_call(), None
         if self.config.allows_sampling and context is not None and questions.llm is not None:
             sampler = Sampler(questions.llm, context)
         call = AskingCall(self.config.name, may_repeat, questions, sampler)
+        task = TaskCall(call, self.request, self.config.timeout_seconds)
+        try:
+            if (kept := task.find_kept()) is not None:
+                answered = await task.go_on(kept)
+            else:
+                answered = await self._call(tool, arguments, call)
+                if not isinstance(answered.result, task_types().handle):
+                    return answered
+                answered = await task.begin(answered)
+            if self._client is not None and not answered.result.is_error:
+                await self._client.session.validate_tool_result(tool, answered.result)
+        except (ValueError, RuntimeError) as error:
+            raise OutputError(
+                f"server {self.config.name} answered with something that is no result ({type(error).__name__}); "
+                "the outcome of the call is unknown"
+            ) from None
+        return answered
+
+    async def give_up(self, kept: Mapping[str, Any]) -> None:
+        """Cancel the task of a call, by what the call has kept."""
+        await cancel_task(self.request, kept)
+
+    async def request(self, method: str, params: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+        """Send a request about a task, and return what comes back."""
+        client, types = await self._wait_for_client(), task_types()
+        request = types.request(method=method, params=dict(params))
+        answer: dict[str, Any] = await client.session.send_request(request, types.answer, seconds)
+        return answer
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], call: AskingCall) -> Answered:
+        client = await self._wait_for_client()
         try:
             return await self._ask(client, tool, arguments, call)
         except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
             if client is self._client:
                 self._leave()
-            if not may_repeat:
+            if not call.may_repeat:
                 raise
             return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments, call)
 
@@ -150,6 +175,7 @@ class ServerConnection:
             seconds if is_modern else seconds + HELD_SECONDS * MOST_QUESTIONS,
             progress_of_server(made),
             allow_input_required=True,
+            allow_claimed=True,
         )
 
         async def send(**answers: Any) -> Any:
@@ -174,18 +200,13 @@ class ServerConnection:
                     "its outcome is unknown"
                 ) from None
             raise OutputError(f"server {name} refused the call: {clean(error.message, _LONGEST_REASON)}") from None
-        except (ValueError, RuntimeError) as error:
-            raise OutputError(
-                f"server {name} answered with something that is no result ({type(error).__name__}); "
-                "the outcome of the call is unknown"
-            ) from None
 
     async def _wait_for_client(self, *, is_patient: bool = False) -> "Client":
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0 if self.problem and not is_patient else self._wait_seconds):
                 await self._is_up.wait()
         if self._client is None:
-            raise OutputError(self.explain_absence())
+            raise ServerAway(self.explain_absence())
         return self._client
 
     def explain_absence(self) -> str:
@@ -247,6 +268,7 @@ class ServerConnection:
                 message_handler=self._hear,
                 elicitation_callback=self._open_calls.ask,
                 sampling_callback=self._open_calls.sample if self.config.allows_sampling else None,
+                extensions=[task_types().extension],
             )
             async with client:
                 await self._list(client)
@@ -353,32 +375,3 @@ def _is_cancelled() -> bool:
     """Return whether this task was cancelled from outside; an outage cancels it as well, within its own block."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-_LARGEST: Final = 1e12
-
-
-def progress_of_server(calls: Sequence[OpenCall] = ()) -> "ProgressFnT":
-    """Return what takes notifications of progress for the call that is made now, whichever task they come in.
-
-    Args:
-        calls: What takes note that the server has begun to work.
-    """
-    context = contextvars.copy_context()
-
-    async def show(progress: float, total: float | None, message: str | None) -> None:
-        for each in calls:
-            each.has_moved = True
-        text = _describe(progress, total, message)
-        if text:
-            context.run(say, text)
-
-    return show
-
-
-def _describe(done: float, total: float | None, message: str | None) -> str:
-    """Return it in words: those of the server where it has some, otherwise how much is done."""
-    said = clean((message or "")[: LONGEST + 1], LONGEST)
-    if said or not 0 <= done <= _LARGEST:
-        return said
-    return f"{done:g} / {total:g}" if total is not None and 0 <= total <= _LARGEST else f"{done:g}"

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from botservice.agent.tool_outputs import OutputError
 from botservice.core.errors import BotServiceError
 from botservice.core.quoting import quote_name
 from botservice.telemetry.logs import redact
@@ -13,6 +14,10 @@ _REFUSED: Final = {
 }
 _CLOSED: Final = -32000  # MCP, error codes: CONNECTION_CLOSED
 _CLIENT_SAYS: Final = ("Connection closed", "SSE stream")
+
+
+class ServerAway(OutputError):
+    """A server cannot be used at this moment; the message says so to the model."""
 
 
 class ServerDown(BotServiceError):

@@ -175,6 +175,10 @@ class MCPTool(Tool):
 
         return call
 
+    async def give_up(self, kept: Mapping[str, Any]) -> None:
+        """Cancel the task that the server has made of a call."""
+        await self._connection.give_up(kept)
+
 
 def name_tools(prefix: str, tools: Iterable[str]) -> dict[str, str]:
     """Return what each tool of a server is called, by the server's own name for it: `server__tool`.

@@ -1,4 +1,4 @@
-"""Questions of MCP servers on Telegram and in Slack: one process asks and is killed, another one gets the answers."""
+"""Questions and tasks of MCP servers on Telegram and in Slack: one process is killed, another one goes on."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ import pytest
 from crash.asking import SlackWire, TelegramWire, Wire
 from crash.served import ServedBot, WarmBot
 from standins.bot_api import BotApi
-from standins.mcp_servers import asking
+from standins.mcp_servers import asking, making_tasks
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 from standins.slack_api import SlackApi
 
@@ -20,10 +20,12 @@ Build = Callable[..., ServedBot]
 
 
 def receptionist(body: dict[str, Any]) -> Reply:
-    """Book a room, then answer with what came of it."""
+    """Book a room, or research something, then answer with what came of it."""
     last = body["messages"][-1]
     if last["role"] == "tool":
         return Reply(text=f"done: {last['content']}")
+    if "research" in str(last["content"]):
+        return Reply(tool_calls=[ToolUse("lab__research", {"word": "bees"})])
     return Reply(tool_calls=[ToolUse("hotel__book", {"hotel": "Ritz"})])
 
 
@@ -39,7 +41,8 @@ def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
 
 @pytest.fixture(params=["new", "old"])
 def build(request: pytest.FixtureRequest, tmp_path: Path, wire: Wire) -> Iterator[Build]:
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"hotel": asking(request.param, tmp_path)}}))
+    servers = {"hotel": asking(request.param, tmp_path), "lab": making_tasks(tmp_path)}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     with OpenAIApi.running(receptionist) as llm:
 
         def make(url: str, name: str) -> ServedBot:
@@ -78,3 +81,21 @@ def test_the_answers_reach_another_process_than_the_one_that_asked(
         see("done: ")
     assert any("booked Ritz for Anna, 37, double, True, None" in each for each in wire.texts())
     assert len((tmp_path / "acted.txt").read_text().splitlines()) == 1
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("build", ["new"], indirect=True)
+def test_another_process_than_the_one_that_was_killed_gets_the_result_of_a_task(
+    storage_url: str, tmp_path: Path, wire: Wire, build: Build
+) -> None:
+    with build(storage_url, "one") as one, build(storage_url, "two") as two:
+        one.start()
+        wire.reach(one)
+        wire.say("research bees")
+        wire.wait((tmp_path / "polled").exists)
+        assert one.kill() == -signal.SIGKILL
+        (tmp_path / "done").touch()
+        two.start()
+        wire.reach(two)
+        wire.wait(lambda: any("done: found by " in each for each in wire.texts()))
+    assert (tmp_path / "acted.txt").read_text().splitlines() == ["research bees"]

@@ -17,6 +17,8 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"x" * 100).decode()
 OBJECT = {"type": "object", "properties": {"text": {"type": "string", "description": "What to say."}}}
 READS = {"readOnlyHint": True}
 
+TASK = {"taskId": "1", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None, "ttlMs": None}
+
 
 def tool(name, schema=OBJECT, description="Do it.", annotations=None, **more):
     made = {"name": name, "description": description, "annotations": annotations, **more}
@@ -132,6 +134,8 @@ CALLS = {
     "parts": lambda arguments: {"content": text("x")["content"] * 1_500},
     "twice": lambda arguments: {**text('{"a": 1}'), "structuredContent": {"a": 1}},
     "nothing": lambda arguments: {},
+    "handle": lambda arguments: {"resultType": "task", **TASK},
+    "old_handle": lambda arguments: {"task": TASK},
     "wrong": lambda arguments: {"content": [{"type": "text", "text": 42}]},
     "children": lambda arguments: text(str(os.getpid())),
     "stubborn": stubborn,
@@ -156,7 +160,7 @@ LISTS = {
         tool("structured", outputSchema={"type": "object", "properties": {"answer": {"type": "number"}}}),
         *[
             tool(name, annotations=READS)
-            for name in ("garbage", "large", "fail", "picture", "twice", "nothing", "wrong")
+            for name in ("garbage", "large", "fail", "picture", "twice", "nothing", "wrong", "handle", "old_handle")
         ],
         *[
             tool(name, annotations=READS)

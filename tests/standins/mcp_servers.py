@@ -11,6 +11,7 @@ from typing import Any
 
 SCRIPT = Path(__file__).with_name("mcp_script.py")
 ASKING = Path(__file__).with_name("mcp_asking.py")
+TASKS = Path(__file__).with_name("mcp_tasks.py")
 # The server of a package that is not ours, by the other of the two ways.
 TIME_BY_HTTP = (
     "from mcp_server_time.server import create_server\ncreate_server('UTC').run('streamable-http', port={port})"
@@ -30,6 +31,11 @@ def asking(revision: str, folder: Path, **more: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(ASKING), revision, str(folder)], "approval": "never", **more}
 
 
+def making_tasks(folder: Path, **more: Any) -> dict[str, Any]:
+    """Return what stands in mcp.json for a server of the `mcp` package that makes tasks of its calls."""
+    return {"command": sys.executable, "args": [str(TASKS), str(folder)], "approval": "never", **more}
+
+
 def free_port() -> int:
     """Return a port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -38,10 +44,13 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(code: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def running(code: str, port: int, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run Python that serves on a port until the block is left."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         until = time.monotonic() + _SECONDS

@@ -12,7 +12,7 @@ from standins.mcp_servers import script
 from botservice import MCPServers
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_progress import LONGEST, showing_progress
-from botservice.mcp.connection import progress_of_server
+from botservice.mcp.calls import progress_of_server
 from botservice.mcp.tool import name_tools
 
 Make = Callable[..., MCPServers]
