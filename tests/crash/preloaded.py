@@ -23,7 +23,7 @@ _AT_THE_START = (
 _WHEN_NEEDED = (
     *("openai.resources.responses", "openai.resources.chat", "httpcore2", "truststore", "anyio._backends._asyncio"),
     *("requests", "tiktoken.load", "tiktoken_ext.openai_public", "alembic.command", "alembic.context"),
-    *("botservice.llm.openai.direct", "uvicorn.lifespan.off", "encodings.utf_16_le"),
+    *("botservice.llm.openai.aiohttp_transport", "uvicorn.lifespan.off", "encodings.utf_16_le"),
     *("uvicorn.lifespan.on", "encodings.idna", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
 )
 

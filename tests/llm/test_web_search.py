@@ -25,7 +25,7 @@ from botservice.core.policies import Scope, parse_limits, parse_prices
 from botservice.llm.asking import MOST_SEARCHES
 from botservice.llm.chat import Source
 from botservice.llm.demo import DemoChatLLM
-from botservice.llm.openai.responses import Citations
+from botservice.llm.openai.citations import Citations
 from botservice.people.budgets import Budgets
 
 HELLO = [{"role": "user", "content": "hello"}]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
 
-_LOADED_LATE = ("openai", "botservice.llm.openai.direct")
+_LOADED_LATE = ("openai", "botservice.llm.openai.aiohttp_transport")
 _CONNECT_SECONDS = 10.0
 _REFUSAL_SECONDS = 10.0  # for what a server says next to the status by which it refuses
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -198,14 +198,14 @@ def _make_http_client(base_url: str) -> "httpx2.AsyncClient":
     import httpx2
     import openai
 
-    from botservice.llm.openai.direct import direct_way
+    from botservice.llm.openai.aiohttp_transport import direct_mounts
 
     make = partial(
         openai.DefaultAsyncHttpxClient,
         timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
         limits=replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS),
         verify=tls_context(),
-        mounts=direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS),
+        mounts=direct_mounts(base_url, tls_context(), idle_seconds=_IDLE_SECONDS),
         event_hooks={"response": [_bound]},
     )
     try:

@@ -15,12 +15,12 @@ from standins.certificates import certificate_for
 from standins.raw_http import RawRequest, chunk, raw_server, response
 
 from botservice.llm.network import tls_context
-from botservice.llm.openai.direct import DirectTransport
+from botservice.llm.openai.aiohttp_transport import AiohttpTransport
 
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:
     tls = tls or tls_context()
-    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds), timeout=None)
+    return httpx2.AsyncClient(transport=AiohttpTransport(tls, idle_seconds=idle_seconds), timeout=None)
 
 
 async def say_hi(_: RawRequest, writer: asyncio.StreamWriter) -> None:

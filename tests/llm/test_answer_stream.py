@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.llm.openai.events import EventReader
+from botservice.llm.openai.answer_stream import EventReader
 
 STREAM = (
     b": a comment\n\n"
