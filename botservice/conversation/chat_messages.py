@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import error_text, image_url, images, listed, sendable, strict_json
+from botservice.conversation.readable import error_text, image_url, images, listed, match_results, sendable, strict_json
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,
@@ -116,20 +116,12 @@ def _result_texts(step: ActionStep, calls: Sequence[ToolCall]) -> list[str]:
     joined = "\n".join(sendable(result.text) for result in waiting)
     is_rewritten = written is not None and (not waiting or written != joined)
     missing = _RESULT_OF_LAST if is_rewritten and not waiting else INTERRUPTED
-    texts = [_take(waiting, call.id, missing) for call in calls]
+    texts = [missing if result is None else result.text for result in match_results(calls, waiting)]
     if written is not None and is_rewritten:
         texts[-1] = written
     elif texts[-1] is INTERRUPTED and step.error is not None:
         texts[-1] = f"Error: {error_text(step.error)}"
     return texts
-
-
-def _take(waiting: list[ToolResult], call_id: str, missing: str) -> str:
-    """Return and remove the first result of a call: models do give two calls of a step the same id."""
-    for position, result in enumerate(waiting):
-        if result.call_id == call_id:
-            return waiting.pop(position).text
-    return missing
 
 
 def _unique_ids(calls: Sequence[ToolCall]) -> list[str]:

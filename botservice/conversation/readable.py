@@ -3,14 +3,14 @@
 import json
 import math
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from botservice.conversation.field_codec import FIELD_NAMES, FrozenDict, FrozenList
-from botservice.conversation.field_values import StepError, Timing
+from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.images import write_data_url
-from botservice.core.messages import Attachment, TokenUsage, storable
+from botservice.core.messages import Attachment, TokenUsage, ToolCall, storable
 
 _LONG_BITS: Final = 2_000  # longer ones cannot be written in decimal on every Python
 
@@ -57,6 +57,21 @@ def listed(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
     return value if isinstance(value, tuple | list) else [value]
+
+
+def match_results(calls: Iterable[ToolCall], results: Any) -> list[ToolResult | None]:
+    """Return the result of each call in a step's `tool_results`; None for a call that has none.
+
+    Models do give two calls of a step the same id: the results are in the order of the calls.
+    """
+    left = [result for result in listed(results) if isinstance(result, ToolResult)]
+    matched = []
+    for call in calls:
+        found = next((result for result in left if result.call_id == call.id), None)
+        if found is not None:
+            left.remove(found)
+        matched.append(found)
+    return matched
 
 
 def images(value: Any) -> list[Attachment]:

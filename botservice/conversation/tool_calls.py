@@ -1,6 +1,6 @@
 """The calls of tools in a conversation: those that were made, those that were not, and those that wait."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.conversation.field_codec import UnknownValue, decode, loads
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.queries import list_steps, list_waiting_calls, read_step_data
-from botservice.conversation.readable import listed
+from botservice.conversation.readable import listed, match_results
 from botservice.core.messages import ToolCall
 from botservice.core.quoting import in_one_line
 from botservice.storage.database import Connection
@@ -62,12 +62,11 @@ def calls_of(record: Any) -> list[ToolCall]:
 
 
 def _calls_of(record: Any) -> Iterator[MadeCall]:
-    results = {each.call_id: each for each in _decoded(record, "tool_results") if isinstance(each, ToolResult)}
-    for call in calls_of(record):
-        yield MadeCall(call, results.get(call.id))
+    calls = calls_of(record)
+    yield from map(MadeCall, calls, match_results(calls, _decoded(record, "tool_results")))
 
 
-def _decoded(record: Any, name: str) -> Iterable[Any]:
+def _decoded(record: Any, name: str) -> Sequence[Any]:
     """Return the values of a field; none where a newer release wrote what this one cannot read."""
     try:
         return listed(decode(record.get(name))) if isinstance(record, Mapping) else ()

@@ -8,7 +8,7 @@ from typing import Any
 from botservice.agent.prompt import Prompt
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed, readable
+from botservice.conversation.readable import listed, match_results, readable
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, PlanningStep, TaskStep
 from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError
@@ -131,9 +131,9 @@ def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
     for step in steps:
         if not isinstance(step, ActionStep):
             continue
-        results = listed(step.tool_results)
-        for call, result in zip(listed(step.tool_calls), results, strict=False):
-            if isinstance(call, ToolCall):
+        calls = [each for each in listed(step.tool_calls) if isinstance(each, ToolCall)]
+        for call, result in zip(calls, match_results(calls, step.tool_results), strict=True):
+            if result is not None:
                 arguments = json.loads(json.dumps(call.arguments))
                 yield CallMade(call.name, arguments, result.text, ResultOrigin.MADE, result.is_error)
 

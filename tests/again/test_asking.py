@@ -21,6 +21,7 @@ from botservice import (
 )
 from botservice.agent.tool import WEB_SEARCH
 from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.devtools.recorded_turn import read_record
 from botservice.devtools.replayed_answers import Changes
 from botservice.devtools.replaying import ask_again, prompt_again
 from botservice.people.budgets import Budgets
@@ -111,6 +112,17 @@ async def test_the_same_call_twice_gets_both_results_in_their_order(storage, con
     compared = await ask_again(service, context, 1)
     assert [each.result for each in compared.again.tool_calls] == ["a", "b"]
     assert llm.prompts[5] == llm.prompts[2]
+
+
+async def test_a_call_without_a_result_takes_none_of_another_call(storage, context):
+    def lose_the_first(step):
+        step.tool_results = step.tool_results[1:]
+
+    llm = ScriptedChatLLM([[ToolCall("c1", "add", {"a": 1, "b": 1}), ToolCall("c2", "add", {"a": 2, "b": 2})], "done"])
+    service = AgentService(FunctionsBasedAgent(tools=(add,), llm=llm), storage, step_callbacks=[lose_the_first])
+    await service.prompt(context, "add")
+    recorded = await read_record(storage, context.id, context.turn_id)
+    assert [(each.arguments, each.result) for each in recorded.tool_calls] == [({"a": 2, "b": 2}, "4")]
 
 
 @pytest.mark.any_database

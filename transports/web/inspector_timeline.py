@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.conversation.field_values import Timing, ToolResult
+from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed
+from botservice.conversation.readable import listed, match_results
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
 from botservice.conversation.tool_calls import state_of_unmade
@@ -196,21 +196,18 @@ class _Timeline:
     ) -> Iterator[TimeSpan]:
         """Yield the waits and the runs of a step's calls. They run side by side, and the step ends with the last."""
         calls = [each for each in listed(step.get_value("tool_calls")) if getattr(each, "name", None)]
-        results = {
-            each.call_id: each for each in listed(step.get_value("tool_results")) if isinstance(each, ToolResult)
-        }
+        results = match_results(calls, step.get_value("tool_results"))
         pending = [each for each in self._waiting if _is_of(each, calls, self._since(each.created_at), begin, end)]
         for each in pending:
             yield self._wait(each)
         approved = [self._since(each.decided_at) for each in pending if each.decided_at is not None]
         later = [self._since(each.created_at) for each in pending if each.kind is PendingKind.LATER]
         ended = min(later) if later else end
-        lasted = max((each.duration_seconds or 0.0 for each in results.values()), default=0.0)
+        lasted = max((each.duration_seconds or 0.0 for each in results if each is not None), default=0.0)
         earliest = asked if later else max([asked, *approved])
         ran_from = earliest if ended is None else max(earliest, ended - lasted)
         undecided = {each.call_index for each in pending if each.is_waiting}
-        for index, call in enumerate(calls):
-            result = results.pop(call.id, None)
+        for index, (call, result) in enumerate(zip(calls, results, strict=True)):
             if result is not None:
                 lasts = result.duration_seconds or 0.0
                 if state_of_unmade(result.text) is None:
