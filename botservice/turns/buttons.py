@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, select
 
 from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Button, ButtonStyle
@@ -50,25 +51,6 @@ def _style(kept: object) -> ButtonStyle | None:
     return next((each for each in ButtonStyle if each == kept), None)
 
 
-_ARRIVED = (
-    select(deliveries.c.turn_id, deliveries.c.buttons)
-    .where(
-        deliveries.c.context_id == bindparam("context"),
-        deliveries.c.external_id == bindparam("message"),
-        deliveries.c.transport == bindparam("transport"),
-    )
-    .order_by(deliveries.c.id.desc())
-    .limit(1)
-)
-_OFFERED = _ARRIVED.where(DELIVERY_HAS_BUTTONS)
-_OWED_BUTTONS = (
-    select(deliveries.c.id)
-    .where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == bindparam("context"))
-    .limit(1)
-)
-_ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
-
-
 @dataclass(frozen=True, slots=True)
 class Offered:
     """The buttons under a message.
@@ -83,19 +65,25 @@ class Offered:
 
 def are_owed(connection: Connection, context_id: int) -> bool:
     """Return whether some buttons are on their way or wait to be sent: they may have arrived without a word of it."""
-    return connection.execute(_OWED_BUTTONS, {"context": context_id}).first() is not None
+    owed = select(deliveries.c.id).where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == context_id)
+    return connection.execute(owed.limit(1)).first() is not None
 
 
 def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
     """Return whether a message is known to have arrived, with or without buttons."""
-    sought = {"context": context_id, "transport": transport, "message": message_id}
-    return connection.execute(_ARRIVED, sought).one_or_none() is not None
+    return connection.execute(_select_arrived(context_id, transport, message_id)).first() is not None
 
 
 def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
     """Return the buttons under a message, or None if it is not known to have any."""
-    sought = {"context": context_id, "transport": transport, "message": message_id}
-    row = connection.execute(_OFFERED, sought).one_or_none()
+    arrived = _select_arrived(context_id, transport, message_id).where(DELIVERY_HAS_BUTTONS)
+    row = connection.execute(arrived.order_by(deliveries.c.id.desc()).limit(1)).one_or_none()
     if row is None:
         return None
-    return Offered(read_buttons(row.buttons), connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars().all())
+    asked = select(events.c.raw).where(events.c.turn_id == row.turn_id, events.c.raw.is_not(None))
+    return Offered(read_buttons(row.buttons), connection.execute(asked).scalars().all())
+
+
+def _select_arrived(context_id: int, transport: str, message_id: str) -> Select[Any]:
+    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
+    return select(deliveries.c.turn_id, deliveries.c.buttons).where(deliveries.c.context_id == context_id, *is_it)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import select, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.masked_secrets import mask
@@ -112,21 +112,17 @@ FIELDS: Final = (
 
 _OF_ENTRY = [approvals.c[each.name] for each in fields(LedgerEntry) if each.name in approvals.c]
 _insert = of_each_database(lambda insert: insert(approvals).on_conflict_do_nothing(index_elements=["call"]))
-_CHAT = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
-_DECIDER = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
 _IS_OPEN = approvals.c.result == CallResult.UNKNOWN.value
-_OPEN_OF_STEP = select(approvals.c.call, approvals.c.call_index).where(
-    approvals.c.step_id == bindparam("step"), approvals.c.decision == DECISIONS[PendingStatus.ALLOWED], _IS_OPEN
-)
-_COMPLETE = update(approvals).where(approvals.c.call == bindparam("row"), _IS_OPEN)
 
 
 def record(
     connection: Connection, call: WaitingCall, status: PendingStatus, now: datetime, decided_by: int | None = None
 ) -> None:
     """Write what was decided about a call, in the transaction that stores the decision."""
-    chat = connection.execute(_CHAT, {"context": call.context_id}).one()
-    decider = None if decided_by is None else connection.execute(_DECIDER, {"identity": decided_by}).one_or_none()
+    of_chat = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == call.context_id)
+    chat = connection.execute(of_chat).one()
+    of_decider = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == decided_by)
+    decider = None if decided_by is None else connection.execute(of_decider).one_or_none()
     arguments, digest = _describe(call.arguments_in(read_calls(connection, call.step_id)))
     values = {
         "call": call.id,
@@ -150,14 +146,17 @@ def record(
 
 def complete_step(connection: Connection, step_id: int, outcomes: Sequence[ToolOutcome], now: datetime) -> None:
     """Write what came of the allowed calls of a step, in the transaction that closes it."""
-    for row in connection.execute(_OPEN_OF_STEP, {"step": step_id}).all():
+    is_allowed = approvals.c.decision == DECISIONS[PendingStatus.ALLOWED]
+    query = select(approvals.c.call, approvals.c.call_index).where(approvals.c.step_id == step_id, is_allowed, _IS_OPEN)
+    for row in connection.execute(query).all():
         if row.call_index < len(outcomes):
             complete(connection, row.call, _result_of(outcomes[row.call_index]), now)
 
 
 def complete(connection: Connection, call: int, result: CallResult, now: datetime) -> None:
     """Write what came of an allowed call."""
-    connection.execute(_COMPLETE, {"row": call, "result": result.value, "ended_at": now})
+    completing = update(approvals).where(approvals.c.call == call, _IS_OPEN)
+    connection.execute(completing.values(result=result.value, ended_at=now))
 
 
 def list_approvals(
