@@ -44,7 +44,7 @@ from botservice.turns.call_queries import find_due_turn
 from botservice.turns.decisions import decide, hand_in
 from botservice.turns.program_claims import ProgramClaims, open_storage
 from botservice.turns.program_messages import Sent, checked_words, prepare_message, send
-from botservice.turns.queries import finish_turn, mark_running, reopen_turn
+from botservice.turns.queries import begin_again, finish_turn, reopen_turn
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
@@ -307,7 +307,7 @@ class AgentService:
                 await claims.release(claim)
                 return None
             if turn.status is not TurnStatus.WAITING:
-                await self._begin_again(context, turn, claim)
+                await open_storage(context).write(partial(begin_again, turn_id=turn.id), fence=claim)
         except BaseException:
             await asyncio.shield(claims.release(claim))
             raise
@@ -383,7 +383,7 @@ class AgentService:
             turn = await self._load(context, with_steps=False)
             if turn is None:
                 return
-            await self._begin_again(context, turn, claim)
+            await open_storage(context).write(partial(begin_again, turn_id=turn.id), fence=claim)
             # It is set aside then, and what comes next has its turn.
             with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted, TurnWaiting):
                 await self._finish(context, turn, claim, self._options_of(context))
@@ -426,11 +426,6 @@ class AgentService:
             now = self._options_of(context).clock()
             await storage.write(lambda connection: reopen_turn(connection, turn.id, now), fence=claim)
         return turn
-
-    async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
-        now = self._options_of(context).clock()
-        mark = partial(mark_running, turn_id=turn.id, now=now, is_first=False)
-        await open_storage(context).write(mark, fence=claim)
 
     def _options_of(self, context: AgentContext) -> RunOptions:
         """Return the options of a run: by the clock of its storage, unless the service was given one."""

@@ -111,28 +111,9 @@ def turn_row(
     }
 
 
-def mark_running(
-    connection: Connection,
-    turn_id: int,
-    now: datetime,
-    *,
-    is_first: bool,
-    joined_events: int = 0,
-    system_prompt: str | None = None,
-) -> None:
-    """Mark a turn running, and count one more beginning of it.
-
-    Args:
-        joined_events: How many events it had next to the first when it was read, where it begins for the first time.
-        system_prompt: The digest of the blob with what the agent is told to be then.
-
-    Raises:
-        TurnGrew: it has other messages now, or was dropped.
-    """
-    if is_first:
-        begin_turns(connection, [(turn_id, joined_events, system_prompt, now)])
-    else:
-        connection.execute(_COUNT_BEGINNING, {"turn": turn_id, "status": TurnStatus.RUNNING.value})
+def begin_again(connection: Connection, turn_id: int) -> None:
+    """Mark a turn running that goes on, and count one more beginning of it."""
+    connection.execute(_COUNT_BEGINNING, {"turn": turn_id, "status": TurnStatus.RUNNING.value})
 
 
 def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | None, datetime]]) -> None:

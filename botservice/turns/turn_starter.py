@@ -24,7 +24,7 @@ from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.next_work import StartedTurn
 from botservice.turns.paused_messages import keep_paused
-from botservice.turns.queries import finish_turn, mark_running
+from botservice.turns.queries import begin_again, begin_turns, finish_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.tool_answers import as_answer
 from botservice.turns.transport import ReceivedMessage, Transport, TurnMessage
@@ -55,10 +55,7 @@ class TurnStarter:
         """Mark the turn running and store its question; return whether the agent is to answer it."""
         options, turn, context, transport = self._options, self._turn, self._context, self._transport
         if turn.has_begun:
-            now = options.clock()
-            await self._storage.write(
-                lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=self._claim
-            )
+            await self._storage.write(partial(begin_again, turn_id=turn.id), fence=self._claim)
             return True
         is_unlimited = self._is_access_open and not options.budgets.has_rates
         read = transport.read if is_unlimited else transport.peek
@@ -239,7 +236,7 @@ class TurnStarter:
         turn, now = self._turn, self._options.clock()
 
         def end(connection: Connection) -> None:
-            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+            begin_turns(connection, [(turn.id, turn.joined_events, None, now)])
             also(connection)
             finish_turn(connection, turn.id, now, outcome)
 
