@@ -14,7 +14,7 @@ from botservice.conversation.replay import visible
 from botservice.core.errors import BotServiceError
 from botservice.core.policies import NANO
 from botservice.devtools.recorded_turn import RecordedTurn
-from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
+from botservice.devtools.replayed_answers import ReplayedAnswer, ReplayedCall, ResultOrigin
 from botservice.devtools.yaml_lines import YamlLocation
 from botservice.llm.chat import ChatMessage
 from botservice.llm.tokens import counter_for
@@ -168,7 +168,7 @@ class Case:
     context: str = ""
     turn: int | None = None
     call: int = 1
-    tools: tuple[tuple[CallMade, bool], ...] = ()
+    tools: tuple[tuple[ReplayedCall, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def _said(place: YamlLocation) -> tuple[str, str]:
     return role, said.text()
 
 
-def _tool(place: YamlLocation) -> tuple[CallMade, bool]:
+def _tool(place: YamlLocation) -> tuple[ReplayedCall, bool]:
     fields = place.fields(("name", "arguments", "result", "error"))
     if "name" not in fields or ("result" in fields) == ("error" in fields):
         place.refuse("a tool has a name, and a result or an error; arguments where the result is for them alone")
@@ -280,7 +280,7 @@ def _tool(place: YamlLocation) -> tuple[CallMade, bool]:
         fields["arguments"].refuse("arguments must be a mapping")
     is_error = "error" in fields
     result = fields["error" if is_error else "result"].text()
-    call = CallMade(fields["name"].text(), arguments, result, ResultOrigin.RECORD, is_error)
+    call = ReplayedCall(fields["name"].text(), arguments, result, ResultOrigin.RECORD, is_error)
     return call, "arguments" not in fields
 
 
@@ -294,7 +294,7 @@ _BY_TYPE: Final[Mapping[object, Callable[[YamlLocation], Any]]] = {
     tuple[Pattern, ...]: _patterns,
     tuple[ChatMessage, ...]: _messages,
     tuple[tuple[str, str], ...]: lambda place: tuple(map(_said, place.items())),
-    tuple[tuple[CallMade, bool], ...]: lambda place: tuple(map(_tool, place.items())),
+    tuple[tuple[ReplayedCall, bool], ...]: lambda place: tuple(map(_tool, place.items())),
     tuple[Case, ...]: lambda place: tuple(case for each in place.items() for case in _cases(each)),
     Expectations: lambda place: Expectations(**_read(place.fields(_EXPECT), _EXPECT)),
 }

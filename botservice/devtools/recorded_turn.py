@@ -16,7 +16,7 @@ from botservice.core.messages import TokenUsage, ToolCall
 from botservice.core.personas import prompt_of
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import check_context
-from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
+from botservice.devtools.replayed_answers import ReplayedAnswer, ReplayedCall, ResultOrigin
 from botservice.llm.chat import ChatMessage
 from botservice.people.budgets import Budgets
 from botservice.storage.database import Storage
@@ -41,7 +41,7 @@ class RecordedTurn:
     calls: int
     prompt: Sequence[ChatMessage]
     sections: Mapping[str, Sequence[int]]
-    tool_calls: Sequence[CallMade]
+    tool_calls: Sequence[ReplayedCall]
     steps: Sequence[MemoryItem]
     own_prompt: str | None = None
 
@@ -127,7 +127,7 @@ def _why_not(turn: TurnRecord) -> str:
     return f"no model answered in turn {turn.id}, so there is no prompt in its record to ask with again"
 
 
-def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
+def _calls(steps: Sequence[MemoryItem]) -> Iterator[ReplayedCall]:
     for step in steps:
         if not isinstance(step, ActionStep):
             continue
@@ -135,7 +135,7 @@ def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
         for call, result in zip(calls, match_results(calls, step.tool_results), strict=True):
             if result is not None:
                 arguments = json.loads(json.dumps(call.arguments))
-                yield CallMade(call.name, arguments, result.text, ResultOrigin.MADE, result.is_error)
+                yield ReplayedCall(call.name, arguments, result.text, ResultOrigin.MADE, result.is_error)
 
 
 def _seconds(steps: Sequence[MemoryItem]) -> float | None:

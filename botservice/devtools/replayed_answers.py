@@ -103,8 +103,8 @@ class ResultOrigin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CallMade:
-    """A call of a tool that a model wanted, with what it was told."""
+class ReplayedCall:
+    """A call of a tool in a record or a replay, with what the model was told."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -134,12 +134,12 @@ class ReplayedAnswer:
     calls: int = 0
     usage: TokenUsage | None = None
     cost: int | None = None
-    tool_calls: tuple[CallMade, ...] = ()
+    tool_calls: tuple[ReplayedCall, ...] = ()
     seconds: float | None = None
     error: str | None = None
 
     @property
-    def missing(self) -> list[CallMade]:
+    def missing(self) -> list[ReplayedCall]:
         """The calls that are not in the record."""
         return [each for each in self.tool_calls if each.origin is ResultOrigin.MISSING]
 
@@ -231,7 +231,7 @@ def say_calls(answer: ReplayedAnswer) -> str:
     return "\n".join(map(say_call, answer.tool_calls)) or UNKNOWN
 
 
-def say_call(call: CallMade) -> str:
+def say_call(call: ReplayedCall) -> str:
     """Return a call in a line; secrets among its arguments are not shown."""
     note = f"  [{call.origin.value}]" if call.origin is ResultOrigin.MISSING else "  [failed]" if call.is_error else ""
     return f"{call.name} {json.dumps(mask(call.arguments), ensure_ascii=False)}{note}"

@@ -25,7 +25,14 @@ from botservice.core.errors import BotServiceError, LLMError, SettingsError
 from botservice.core.messages import TokenUsage, ToolCall, is_blank
 from botservice.devtools.queries import list_questions
 from botservice.devtools.recorded_turn import RecordedTurn, cost_of, read_record
-from botservice.devtools.replayed_answers import CallMade, Changes, Comparison, ReplayedAnswer, ResultOrigin, own_words
+from botservice.devtools.replayed_answers import (
+    Changes,
+    Comparison,
+    ReplayedAnswer,
+    ReplayedCall,
+    ResultOrigin,
+    own_words,
+)
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.configured import configured_llm
 from botservice.people.budgets import Budgets
@@ -47,21 +54,21 @@ class RecordedResults:
     Those for all are the results of every call of their tool that has none of its own.
     """
 
-    def __init__(self, calls: Iterable[CallMade], for_all: Iterable[CallMade] = ()) -> None:
-        self._by_call: defaultdict[tuple[str, str], list[CallMade]] = defaultdict(list)
+    def __init__(self, calls: Iterable[ReplayedCall], for_all: Iterable[ReplayedCall] = ()) -> None:
+        self._by_call: defaultdict[tuple[str, str], list[ReplayedCall]] = defaultdict(list)
         for call in calls:
             self._by_call[call.name, _canonical(call.arguments)].append(call)
         for call in for_all:
             self._by_call[call.name, ANY_ARGUMENTS].append(call)
 
-    def take(self, call: ToolCall) -> CallMade:
+    def take(self, call: ToolCall) -> ReplayedCall:
         """Return the recorded result of a call."""
         arguments = call.arguments if call.malformed_arguments is None else {}
         same = self._by_call.get((call.name, _canonical(arguments))) or self._by_call.get((call.name, ANY_ARGUMENTS))
         if not same or call.malformed_arguments is not None:
-            return CallMade(call.name, arguments, _MISSING, ResultOrigin.MISSING, is_error=True)
+            return ReplayedCall(call.name, arguments, _MISSING, ResultOrigin.MISSING, is_error=True)
         known = same.pop(0) if len(same) > 1 else same[0]
-        return CallMade(call.name, arguments, known.result, ResultOrigin.RECORD, known.is_error)
+        return ReplayedCall(call.name, arguments, known.result, ResultOrigin.RECORD, known.is_error)
 
 
 def _canonical(arguments: Mapping[str, Any]) -> str:
@@ -86,7 +93,7 @@ class ReplayDialog:
     billed: list[ModelCall] = field(default_factory=list)
     _usages: list[TokenUsage] = field(default_factory=list)
     _costs: list[int | None] = field(default_factory=list)
-    _calls: list[CallMade] = field(default_factory=list)
+    _calls: list[ReplayedCall] = field(default_factory=list)
     _count: int = 0
 
     async def ask(self, prompt: Sequence[ChatMessage]) -> ReplayedAnswer:
@@ -135,7 +142,7 @@ class ReplayDialog:
         self.billed.append(self.budgets.price(name, response.usage or TokenUsage(0, 0)))
         return response
 
-    def _find_final(self, made: Sequence[CallMade]) -> CallMade | None:
+    def _find_final(self, made: Sequence[ReplayedCall]) -> ReplayedCall | None:
         finals = [name for name, tool in self.tools.items() if tool.is_final]
         return next((each for each in made if each.name in finals and not each.is_error), None)
 
@@ -147,7 +154,7 @@ def _text_of(response: ChatResponse) -> str:
     return text
 
 
-def _as_step(number: int, response: ChatResponse, made: Sequence[CallMade]) -> ActionStep:
+def _as_step(number: int, response: ChatResponse, made: Sequence[ReplayedCall]) -> ActionStep:
     results: list[Any] = [
         ToolResult(call.id, each.result, each.is_error) for call, each in zip(response.tool_calls, made, strict=True)
     ]

@@ -6,9 +6,9 @@ import pytest
 
 from botservice import TokenUsage
 from botservice.devtools.cases import Expectations, Pattern, find_failures, language_of
-from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
+from botservice.devtools.replayed_answers import ReplayedAnswer, ReplayedCall, ResultOrigin
 
-ADDED = CallMade("add", {"a": 1}, "2", ResultOrigin.RECORD)
+ADDED = ReplayedCall("add", {"a": 1}, "2", ResultOrigin.RECORD)
 ANSWER = ReplayedAnswer("Your dog is called Rex.", usage=TokenUsage(100, 20), cost=2_000_000, tool_calls=(ADDED,))
 
 
