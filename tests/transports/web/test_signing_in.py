@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from botservice.core.errors import StorageUnavailable
-from transports.web.plugin import sign_in_route
+from transports.web.sign_in_page import sign_in_route
 
 GOOD = "good"
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from transports.common.notice_page import notice_headers, write_notice
-from transports.web.plugin import sign_in_route
+from transports.web.sign_in_page import sign_in_route
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
