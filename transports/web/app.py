@@ -24,7 +24,7 @@ from transports.web.chat import ChatEndpoints
 from transports.web.conversations import Conversations
 from transports.web.files import Documents
 from transports.web.inbound_events import NAME, chat_in, read_event
-from transports.web.inspector_desk import Desk
+from transports.web.inspector_site import InspectorSite
 from transports.web.links import Browsers, Links
 from transports.web.outbound import plan_answer
 from transports.web.owner_token import Mode, PageAccess
@@ -98,7 +98,7 @@ class WebTransport(Transport):
         assets = read_assets()
         self._pages = PageRenderer(assets, bot_name or (None if service is None else service.name) or DEFAULT_BOT_NAME)
         self._tools = None if service is None else lambda: list(service.agent.tools)
-        self._desk = Desk(self._pages, self._backend, service)
+        self._site = InspectorSite(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands
         self.routes: Sequence[BaseRoute] = self._make_routes(assets, asker, commands)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
@@ -159,7 +159,7 @@ class WebTransport(Transport):
         def inspect() -> list[BaseRoute]:
             from transports.web.inspector_routes import inspector_routes
 
-            return inspector_routes(self._desk, None if asker is None else asker(), gate)
+            return inspector_routes(self._site, None if asker is None else asker(), gate)
 
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),

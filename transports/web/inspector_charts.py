@@ -13,7 +13,7 @@ from botservice.conversation.replay import visible
 from botservice.core.policies import NANO
 from botservice.devtools.turn_queries import MOST_SUMMED, Sums, read_sums
 from botservice.transport_plugins import platform_label
-from transports.web.inspector_desk import Desk, show_seconds
+from transports.web.inspector_site import InspectorSite, show_seconds
 
 WIDTH: Final = 1_000
 HEIGHT: Final = 200
@@ -162,15 +162,15 @@ _SPLITS: Final[Mapping[str, Callable[[Sums], str]]] = {
 class ChartsPage:
     """The endpoint of the charts."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite) -> None:
+        self._site = site
 
     async def show(self, request: Request) -> Response:
         """Answer with the charts of some time, by model or by platform."""
         asked = request.query_params.get("range", "")
         chosen, by = asked if asked in RANGES else "week", request.query_params.get("by", "")
         by = by if by in _SPLITS else "model"
-        shown, storage = RANGES[chosen], self._desk.storage
+        shown, storage = RANGES[chosen], self._site.storage
         now = storage.now()
         until = _ceiling(now, shown.every)
         since = until - shown.whole
@@ -179,7 +179,8 @@ class ChartsPage:
         )
         series = split(summary.sums, _SPLITS[by])
         times = moments(since, until, shown.every)
-        response = self._desk.pages.show(
+        return self._site.show(
+            request,
             "inspect_charts.html",
             charts=[draw(plot, series, times, shown.label) for plot in self._plots()],
             ranges=[(name, each.title) for name, each in RANGES.items()],
@@ -191,10 +192,9 @@ class ChartsPage:
             cut=MOST_SUMMED if summary.is_cut else 0,
             refusals=await storage.read(lambda connection: list_refusals(connection, now)),
         )
-        return self._desk.follow(request, response)
 
     def _plots(self) -> list[Plot]:
-        currency, whole = self._desk.budgets.currency, "{:,.0f}".format
+        currency, whole = self._site.budgets.currency, "{:,.0f}".format
         waited, cached = _ratio("waited_seconds", "answered"), _ratio("cached_tokens", "input_tokens")
         first_token, errors = _ratio("first_token_ms", "first_tokens", unit=1_000), _total("failed", "failed_calls")
         return [

@@ -34,7 +34,7 @@ from botservice.transport_plugins import platform_labels
 from botservice.turns.call_queries import find_waiting
 from botservice.turns.ledger_queries import LedgerEntry, list_approvals
 from transports.web.backend import Refusal
-from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
+from transports.web.inspector_site import NO_CONVERSATION, NO_TURN, InspectorSite, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import (
     ChatTitle,
@@ -117,8 +117,8 @@ def _one_of(kind: type[E], text: str | None) -> E | None:
 class Inspector:
     """The endpoints of the lists."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite) -> None:
+        self._site = site
 
     async def show_lists(self, request: Request) -> Response:
         """Answer with conversations; with turns where something is looked for."""
@@ -131,7 +131,7 @@ class Inspector:
         """Answer with the notes of a conversation and its turns, the newest first."""
         context_id = path_number(request, "context")
         sought = read_filter(request.query_params, context_id)
-        after, storage = read_cursor(request.query_params), self._desk.storage
+        after, storage = read_cursor(request.query_params), self._site.storage
 
         def query(connection: Connection) -> tuple[ChatTitle | None, list[TurnLine], FoundPage, Pause | None]:
             title = read_titles(connection, [context_id]).get(context_id)
@@ -143,7 +143,8 @@ class Inspector:
         if title is None:
             raise Refusal(404, NO_CONVERSATION)
         noted = await storage.read(lambda connection: read_notes(connection, context_id))
-        response = self._desk.pages.show(
+        return self._site.show(
+            request,
             "inspect_context.html",
             context_id=context_id,
             title=title,
@@ -151,18 +152,17 @@ class Inspector:
             notes=[(each.note, show_text(each.note.text)) for each in noted] if after is None else [],
             **self._list(f"/inspect/{context_id}", sought, lines, page),
         )
-        return self._desk.follow(request, response)
 
     async def find_turn(self, request: Request) -> Response:
         """Lead to a turn by its number alone: an address that stays right when its conversation moves."""
         turn_id = path_number(request, "turn")
-        context_id = await self._desk.storage.read(lambda connection: find_context_of(connection, turn_id))
+        context_id = await self._site.storage.read(lambda connection: find_context_of(connection, turn_id))
         if context_id is None:
             raise Refusal(404, NO_TURN)
         return RedirectResponse(f"/inspect/{context_id}/{turn_id}", status_code=303, headers=HEADERS)
 
     async def _list_contexts(self, request: Request) -> Response:
-        storage, after = self._desk.storage, read_cursor(request.query_params)
+        storage, after = self._site.storage, read_cursor(request.query_params)
         found = await list_contexts(
             storage, limit=PAGE + 1, after=None if after is None else (after.value, after.turn_id)
         )
@@ -176,7 +176,8 @@ class Inspector:
 
         waiting = await storage.read(find_waiting, is_long=True) if after is None else []
         last, titles = await storage.read(query, is_long=True)
-        response = self._desk.pages.show(
+        return self._site.show(
+            request,
             "inspect_contexts.html",
             waiting=show_waiting(waiting[:PAGE]),
             more_waiting=len(waiting[PAGE:]),
@@ -186,7 +187,6 @@ class Inspector:
             is_first=after is None,
             **self._form("/inspect", TurnFilter()),
         )
-        return self._desk.follow(request, response)
 
     async def _show_turns(self, request: Request, sought: TurnFilter) -> Response:
         after = read_cursor(request.query_params)
@@ -195,9 +195,9 @@ class Inspector:
             page = find_turns(connection, sought, limit=PAGE, after=after)
             return read_turn_lines(connection, page.found), page
 
-        lines, page = await self._desk.storage.read(query, is_long=True)
+        lines, page = await self._site.storage.read(query, is_long=True)
         values = self._list("/inspect", sought, lines, page)
-        return self._desk.follow(request, self._desk.pages.show("inspect_turns.html", is_first=after is None, **values))
+        return self._site.show(request, "inspect_turns.html", is_first=after is None, **values)
 
     def _list(self, path: str, sought: TurnFilter, lines: list[TurnLine], page: FoundPage) -> dict[str, Any]:
         """Return what the table of turns shows."""
@@ -209,7 +209,7 @@ class Inspector:
             "is_full": page.is_full,
             "looked_at": LOOKED_AT,
             "show_seconds": show_seconds,
-            "money": self._desk.money,
+            "money": self._site.money,
             **self._form(path, sought),
         }
 
@@ -230,24 +230,24 @@ _MOST_DIGITS: Final = 18
 class ApprovalsPage:
     """The endpoint of the page."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite) -> None:
+        self._site = site
 
     async def show(self, request: Request) -> Response:
         """Answer with decided approvals, the newest first."""
         asked = request.query_params.get("after", "")
         before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
-        found = await self._desk.storage.read(
+        found = await self._site.storage.read(
             lambda connection: list_approvals(connection, before=before, limit=PAGE + 1), is_long=True
         )
         shown = found[:PAGE]
-        response = self._desk.pages.show(
+        return self._site.show(
+            request,
             "inspect_approvals.html",
             approvals=[(each, _arguments(each)) for each in shown],
             older=address("/inspect/approvals", {}, after=str(shown[-1].call)) if len(found) > PAGE else "",
             is_first=before is None,
         )
-        return self._desk.follow(request, response)
 
 
 def _arguments(entry: LedgerEntry) -> str:

@@ -25,7 +25,7 @@ from botservice.devtools.replayed_answers import (
 )
 from botservice.devtools.replaying import Replayer
 from transports.web.backend import Refusal
-from transports.web.inspector_desk import Desk, refusing
+from transports.web.inspector_site import InspectorSite, refusing
 from transports.web.inspector_steps import SECTION_LABELS, show_text
 from transports.web.requests import path_number, read_form
 
@@ -57,8 +57,8 @@ class Wish:
 class AgainPage:
     """The endpoints of the page."""
 
-    def __init__(self, desk: Desk, asker: Replayer | None) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite, asker: Replayer | None) -> None:
+        self._site = site
         self._asker = asker
 
     async def form(self, request: Request) -> Response:
@@ -81,7 +81,7 @@ class AgainPage:
         try:
             async with asyncio.timeout(_MAX_SECONDS):
                 compared = await asker.ask(
-                    self._desk.storage, record.context_id, record.turn_id, changes, call=call, model=wish.model or None
+                    self._site.storage, record.context_id, record.turn_id, changes, call=call, model=wish.model or None
                 )
         except TimeoutError:
             return self._show(record, wish, problem=f"The model did not answer within {_MAX_SECONDS:.0f} seconds.")
@@ -95,14 +95,14 @@ class AgainPage:
         if self._asker is None:
             raise Refusal(404, "There is no model here to ask again.")
         with refusing("This cannot be asked again: "):
-            return self._asker, await self._asker.read(self._desk.storage, context_id, turn_id, call)
+            return self._asker, await self._asker.read(self._site.storage, context_id, turn_id, call)
 
     def _show(
         self, record: RecordedTurn, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
     ) -> Response:
         prompt = record.prompt if compared is None else compared.prompt
         parts = [(each, SECTION_LABELS[each]) for each in SECTIONS if each in record.sections]
-        return self._desk.pages.show(
+        return self._site.pages.show(
             "inspect_again.html",
             context_id=record.context_id,
             turn_id=record.turn_id,

@@ -15,9 +15,9 @@ from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication
 from transports.web.backend import Refusal
 from transports.web.inspector_charts import ChartsPage
-from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
 from transports.web.inspector_lists import ApprovalsPage, Inspector
 from transports.web.inspector_replay import AgainPage
+from transports.web.inspector_site import NO_CONVERSATION, NO_TURN, InspectorSite, refusing
 from transports.web.inspector_turn import TurnPage
 from transports.web.pages import HEADERS
 from transports.web.requests import path_number, read_form
@@ -29,13 +29,13 @@ _UNCONFIRMED = "Nothing was done: tick the box that says that you mean it."
 class Actions:
     """The endpoints that change something, and the one that takes a copy."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite) -> None:
+        self._site = site
 
     async def delete_note(self, request: Request) -> Response:
         """Delete a note of a conversation for good, and show what is left."""
         context_id, number = path_number(request, "context"), path_number(request, "note")
-        storage = self._desk.storage
+        storage = self._site.storage
         now = storage.now()
         await storage.write(lambda connection: erase_note(connection, context_id, number, now))
         await clean_and_scrub(storage)
@@ -43,7 +43,7 @@ class Actions:
 
     async def retry(self, request: Request) -> Response:
         """Have a turn tried again, and show it."""
-        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        turn_id, storage = path_number(request, "turn"), self._site.storage
         with refusing(missing=NO_TURN):
             await retry_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
@@ -51,7 +51,7 @@ class Actions:
     async def drop(self, request: Request) -> Response:
         """End a turn without an answer, and show it."""
         await _check_confirmed(request)
-        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        turn_id, storage = path_number(request, "turn"), self._site.storage
         with refusing(missing=NO_TURN):
             await drop_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
@@ -59,7 +59,7 @@ class Actions:
     async def delete(self, request: Request) -> Response:
         """Delete a conversation with all that belongs to it, and show those that are left."""
         await _check_confirmed(request)
-        context_id, storage = path_number(request, "context"), self._desk.storage
+        context_id, storage = path_number(request, "context"), self._site.storage
         with refusing(missing=NO_CONVERSATION):
             await forget_context(storage, context_id)
         await storage.scrub()
@@ -69,7 +69,7 @@ class Actions:
         """Answer with all that is kept of a conversation, as a file."""
         context_id = path_number(request, "context")
         with refusing(missing=NO_CONVERSATION):
-            found = await export_context(self._desk.storage, context_id)
+            found = await export_context(self._site.storage, context_id)
         text = redact(json.dumps(found, indent=2, ensure_ascii=True, default=str))
         name = f'attachment; filename="conversation-{context_id}.json"'
         return Response(text, media_type="application/json", headers={**HEADERS, "Content-Disposition": name})
@@ -85,13 +85,13 @@ async def _check_confirmed(request: Request) -> None:
         raise Refusal(400, _UNCONFIRMED)
 
 
-def inspector_routes(desk: Desk, asker: Replayer | None, gate: PageAuthentication) -> list[BaseRoute]:
+def inspector_routes(site: InspectorSite, asker: Replayer | None, gate: PageAuthentication) -> list[BaseRoute]:
     """Return the addresses, each behind the gate."""
-    lists, turn, actions, again = Inspector(desk), TurnPage(desk), Actions(desk), AgainPage(desk, asker)
+    lists, turn, actions, again = Inspector(site), TurnPage(site), Actions(site), AgainPage(site, asker)
     return [
         Route("/inspect", gate.guard(lists.show_lists)),
-        Route("/inspect/charts", gate.guard(ChartsPage(desk).show)),
-        Route("/inspect/approvals", gate.guard(ApprovalsPage(desk).show)),
+        Route("/inspect/charts", gate.guard(ChartsPage(site).show)),
+        Route("/inspect/approvals", gate.guard(ApprovalsPage(site).show)),
         Route("/inspect/t/{turn:int}", gate.guard(lists.find_turn)),
         Route("/inspect/{context:int}", gate.guard(lists.show_context)),
         Route("/inspect/{context:int}/export", gate.guard(actions.export)),

@@ -26,8 +26,8 @@ from botservice.turns.call_queries import find_of_turn
 from botservice.turns.listening_queries import GateDecision
 from botservice.turns.waiting_calls import WaitingCall, person_wait_within
 from transports.web.backend import Refusal
-from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
 from transports.web.inspector_prompt import Picture, PromptPainter
+from transports.web.inspector_site import NO_TURN, NOT_THERE, InspectorSite, refusing, show_count, show_seconds
 from transports.web.inspector_spans import Scale, number_targets
 from transports.web.inspector_steps import show_steps, show_text
 from transports.web.inspector_timeline import draw_timeline
@@ -66,14 +66,14 @@ Hit = tuple[float, str, datetime | None, str]
 class TurnPage:
     """The endpoints of one turn."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, site: InspectorSite) -> None:
+        self._site = site
 
     async def show(self, request: Request) -> Response:
         """Answer with the replay of a turn."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         turn = await self._read_turn(context_id, turn_id)
-        details, title, waiting, question = await self._desk.storage.read(
+        details, title, waiting, question = await self._site.storage.read(
             lambda connection: _read_around(connection, context_id, turn_id), is_long=True
         )
         pictures = await run_in_thread(lambda: self._paint(turn.steps, details.before), name="counting")
@@ -85,7 +85,8 @@ class TurnPage:
         tasks = [step.task for step in turn.steps if isinstance(step, TaskStep)]
         blocks = show_steps(turn.steps, [_took(step, waiting) for step in turn.steps])
         is_open = turn.status in UNFINISHED
-        response = self._desk.pages.show(
+        return self._site.show(
+            request,
             "inspect_turn.html",
             context_id=context_id,
             title=title,
@@ -99,12 +100,12 @@ class TurnPage:
             seconds=turn.worked_seconds,
             waited=root.waited,
             ratings=details.ratings,
-            figures=_figures(details, self._desk),
+            figures=_figures(details, self._site),
             timeline=scale.draw(root, _NARROWEST),
             is_shrunk=scale.is_shrunk,
             told=told,
             steps=list(
-                zip(blocks, pictures, hits, map(_attempts, turn.steps), map(self._desk.money, costs), strict=True)
+                zip(blocks, pictures, hits, map(_attempts, turn.steps), map(self._site.money, costs), strict=True)
             ),
             waiting=show_waiting(waiting, turn.steps),
             question=question if tasks == [] else show_text(tasks[0]),
@@ -113,10 +114,9 @@ class TurnPage:
             deliveries=[_show_delivery(row) for row in details.deliveries],
             show_seconds=show_seconds,
             show_count=show_count,
-            money=self._desk.money,
-            currency=self._desk.budgets.currency,
+            money=self._site.money,
+            currency=self._site.budgets.currency,
         )
-        return self._desk.follow(request, response)
 
     async def show_request(self, request: Request) -> Response:
         """Answer with a step's request, as JSON or as a command for a shell."""
@@ -125,7 +125,7 @@ class TurnPage:
         steps = (await self._read_turn(context_id, turn_id)).steps
         if form not in ("json", "curl") or place >= len(steps) or not steps[place].get_value("model_input_messages"):
             raise Refusal(404, NOT_THERE)
-        service = self._desk.service
+        service = self._site.service
         made = await make_request(None if service is None else service.agent, steps[place], _offered(steps, place))
         if form == "json":
             return Response(write_json(made), media_type="application/json", headers=HEADERS)
@@ -133,10 +133,10 @@ class TurnPage:
 
     async def _read_turn(self, context_id: int, turn_id: int) -> TurnRecord:
         with refusing(missing=NO_TURN):
-            return (await read_turns(self._desk.storage, context_id, turn_id))[0]
+            return (await read_turns(self._site.storage, context_id, turn_id))[0]
 
     def _paint(self, steps: Sequence[MemoryItem], before: MemoryItem | None) -> list[Picture | None]:
-        painter, pictures = PromptPainter(self._desk.budgets), list[Picture | None]()
+        painter, pictures = PromptPainter(self._site.budgets), list[Picture | None]()
         for step in steps:
             pictures.append(painter.paint(step, before))
             before = before if pictures[-1] is None else step
@@ -146,13 +146,13 @@ class TurnPage:
         """Return what searching found for each prompt."""
         found = [() if picture is None else picture.hits for picture in pictures]
         ids = {message_id for hits in found for message_id, _ in hits}
-        said = await self._desk.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
+        said = await self._site.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
         return [[_show_hit(score, *said.get(message_id, _DELETED)) for message_id, score in hits] for hits in found]
 
     def _cost(self, step: MemoryItem) -> int:
         """Return what a step cost, in billionths of the currency."""
         usage, model = step.get_value("token_usage"), step.get_value("model")
-        return self._desk.budgets.price(model, usage).cost if usage is not None and isinstance(model, str) else 0
+        return self._site.budgets.price(model, usage).cost if usage is not None and isinstance(model, str) else 0
 
 
 def _read_around(
@@ -191,7 +191,7 @@ def _show_hit(score: float, author: str, at: datetime | None, text: str) -> Hit:
     return score, visible(author), at, show_excerpt(text)
 
 
-def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
+def _figures(details: TurnDetails, site: InspectorSite) -> list[tuple[str, str]]:
     """Return what a turn took, as labels with values."""
     row = details.figures
     decided = [] if details.decision is None else [("Unasked", _UNASKED[details.decision])]
@@ -204,7 +204,7 @@ def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
         ("Calls", f"{row.calls:,}" + (f", and {row.failed_calls:,} failed" if row.failed_calls else "")),
         ("Tokens in", f"{row.input_tokens:,}{share}"),
         ("Tokens out", f"{row.output_tokens:,}"),
-        ("Cost", desk.money(row.cost)),
+        ("Cost", site.money(row.cost)),
         ("First token after", first),
         ("Model's time", show_seconds(row.model_ms / 1_000)),
     ]

@@ -25,8 +25,8 @@ from botservice.storage.tables.conversations import contexts, events, turn_figur
 from botservice.storage.tables.platforms import feedback
 from botservice.telemetry.logs import register_secret
 from botservice.turns.listening_queries import GateDecision, begin_decision, set_decision
-from transports.web.inspector_desk import show_seconds
 from transports.web.inspector_prompt import PromptPainter
+from transports.web.inspector_site import show_seconds
 from transports.web.inspector_turn import write_curl
 
 PAGE = {"Accept": "text/html"}
@@ -92,7 +92,7 @@ async def test_a_failed_turn_shows_its_prompt_and_every_attempt(run_site):
 async def test_pieces_of_a_prompt_have_their_tokens_and_their_share_of_the_money(run_site):
     usage = TokenUsage(1_000, 10, 0)
     async with run_site([lambda _: ChatResponse("Fine", usage=usage, model="m")], tools=[add]) as site:
-        service = site.transport._desk.service
+        service = site.transport._site.service
         service.options = replace(service.options, budgets=Budgets(prices=parse_prices("*=1000/1000")))
         page = await read(await said(site, "hello"), "/inspect/1/1")
     rows = re.findall(r'<th scope="row"><svg class="key".*?</tr>', page, re.DOTALL)
@@ -114,7 +114,7 @@ async def test_what_is_new_in_a_prompt_is_told_from_what_stood_there_before(run_
 
 async def test_what_was_found_says_by_what_and_how_much_it_has_of_what_was_asked_for(run_site):
     async with run_site() as site:
-        site.transport._desk.service.agent.search_k = 1
+        site.transport._site.service.agent.search_k = 1
         visitor = await said(site, "my lucky number is seven", "/new", "good morning", "what is my lucky number?")
         page = words(await read(visitor, "/inspect/1/4"))
     assert "Found by words alone: 1, best first; the best has 97 % of what is asked for" in page
@@ -311,7 +311,7 @@ async def test_nothing_that_anybody_writes_does_anything_on_any_page(run_site):
         for number, text in enumerate(HOSTILE):
             keys = {"transport": f"t{number}", "chat_id": text[:2_000], text[:50]: "key"}
             context = await AgentContext.get_or_create(site.storage, keys)
-            service = site.transport._desk.service
+            service = site.transport._site.service
             await service.prompt(context, text, author=text[:200])
         forged = {"error": HOSTILE[3] + HOSTILE[1], "status": "set_aside", "outcome": "failed"}
         await site.storage.write(lambda c: c.execute(turns.update().where(turns.c.id == 2).values(**forged)))

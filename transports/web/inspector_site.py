@@ -1,10 +1,10 @@
-"""What all pages of the inspector share: templates, storage, prices of models, and the service."""
+"""What all pages of the inspector share."""
 
 import contextlib
 import hashlib
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,8 +24,8 @@ NO_CONVERSATION: Final = "There is no such conversation: it was deleted, or it n
 NO_TURN: Final = "There is no such turn: it was deleted with its conversation, or it never was."
 
 
-class Desk:
-    """Gives the pages of the inspector what they need."""
+class InspectorSite:
+    """What the pages of the inspector are made with: templates, storage, prices of models, and the service."""
 
     def __init__(self, pages: PageRenderer, backend: Backend, service: "AgentService | None" = None) -> None:
         self.pages = pages
@@ -46,8 +46,9 @@ class Desk:
         """Return an amount, given in billionths of the currency, as it is shown; empty for nothing."""
         return f"{nano / NANO:.6f}".rstrip("0").rstrip(".") + f" {self.budgets.currency}" if nano >= 1_000 else ""
 
-    def follow(self, request: Request, response: Response) -> Response:
-        """Return a page that is asked for again and again: 304 if it has not changed since."""
+    def show(self, request: Request, template: str, **values: Any) -> Response:
+        """Answer with a page that browsers ask for again and again: 304 if it has not changed since."""
+        response = self.pages.show(template, **values)
         tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={**HEADERS, "ETag": tag})
