@@ -35,6 +35,9 @@ from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)
 
+_StoredCalls = tuple[list[WaitingCall], Mapping[int, ToolOutcome], dict[int, Mapping[str, Any]]]
+"""The calls that the turn has waited with, and by their places: results, and what calls without a result have kept."""
+
 
 class OpenStep:
     """The step that is open, while there is one, and what its calls come to.
@@ -130,8 +133,9 @@ class OpenStep:
         """Close the step, where one is open, at which the turn is stopped."""
         if self.step is None:
             return
-        step, waited, kept = self.step, await self._read_waited(self.step), await self._read_kept(self.step)
-        await self._close(step, await self._stopped_outcomes(step))
+        step = self.step
+        waited, ended, kept = await self._read_calls(step)
+        await self._close(step, await self._stopped_outcomes(step, ended))
         for each in waited:
             if each.exchange is not None:
                 let_go(each.exchange)
@@ -192,9 +196,7 @@ class OpenStep:
             judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
             is_resumed: Whether its calls may have run before.
         """
-        waited = [] if judged is not None else await self._read_waited(step)
-        ended = {} if judged is not None else await self._read_ended(step)
-        kept = {} if judged is not None else await self._read_kept(step)
+        waited, ended, kept = ([], {}, {}) if judged is not None else await self._read_calls(step)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
         began = self._options.clock() if step.timing is None else step.timing.start_time
         is_young = self._options.clock() - began < timedelta(hours=DEFAULT_HOURS)
@@ -272,28 +274,24 @@ class OpenStep:
         await self._saver.save_with(write)
         await self._call_back(step)
 
-    async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
+    async def _stopped_outcomes(self, step: ActionStep, ended: Mapping[int, ToolOutcome]) -> list[ToolOutcome]:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
         if not await self._context.storage.read(
             lambda connection: call_queries.has_started(connection, row_id), is_short=True
         ):
             return [ToolOutcome(WITHDRAWN, error_type="RunInterrupted") for _ in step.tool_calls or ()]
-        return stopped_outcomes(step, await self._read_ended(step))
+        return stopped_outcomes(step, ended)
 
-    async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
-        row_id = self._row_id(step)
-        return await self._context.storage.read(lambda connection: call_queries.read_ended(connection, row_id))
-
-    async def _read_kept(self, step: ActionStep) -> dict[int, Mapping[str, Any]]:
-        row_id = self._row_id(step)
-        return await self._context.storage.read(lambda connection: call_queries.read_kept(connection, row_id))
-
-    async def _read_waited(self, step: ActionStep) -> list[WaitingCall]:
-        """Return the calls of a step that the turn has waited with."""
+    async def _read_calls(self, step: ActionStep) -> _StoredCalls:
+        """Return what is stored of the calls of an open step."""
         turn_id, row_id = self._turn.id, self._row_id(step)
-        found = await self._context.storage.read(lambda connection: call_queries.find_of_turn(connection, turn_id))
-        return [each for each in found if each.step_id == row_id]
+
+        def read(connection: Connection) -> _StoredCalls:
+            waited = [each for each in call_queries.find_of_turn(connection, turn_id) if each.step_id == row_id]
+            return waited, call_queries.read_ended(connection, row_id), call_queries.read_kept(connection, row_id)
+
+        return await self._context.storage.read(read)
 
     async def _end_live(self) -> None:
         """End the live display before the turn waits."""
