@@ -176,11 +176,9 @@ class ChatHistory:
         wanted = searchable_text(Role.USER, text)
         if k == 0 or not wanted:
             return []
-        indexes = await search_indexes(self._storage)
-        vector = await indexes.vector_of(self._storage, self._context_id, wanted)
-        question = Question(wanted, k, self._storage.now(), Author.of(asker), vector=vector)
-        return await indexes.read(
-            self._storage, lambda connection: indexes.search(connection, self._context_id, question)
+        question = Question(wanted, k, self._storage.now(), Author.of(asker))
+        return await self._ask(
+            question, lambda indexes, connection, asked: indexes.search(connection, self._context_id, asked)
         )
 
     def is_searchable(self) -> bool:
@@ -216,24 +214,20 @@ class ChatHistory:
         bounds, seen = await self._storage.read(read, is_short=is_quick(selector))
         found = seen.found
         if not (seen.is_whole or (last is not None and last.bounds == bounds) or not search_k):
-            found = await self._look_for(message, search_k, seen.window, counter, room)
+            await search_indexes(self._storage)  # reading a question needs the same modules
+            question = _question(message, search_k, seen.window)
+            found = await self._ask(question, partial(self._find, counter, room)) if question.text else []
         recall = replace(seen, found=found) if found else seen
         self._last_recall = _LastRecall(asked, bounds, recall)
         return recall
 
-    async def _look_for(
-        self, message: Message, search_k: int, window: Sequence[Message], counter: TokenCounter, room: Room | None
+    async def _ask(
+        self, question: Question, find: Callable[["SearchIndexes", Connection, Question], list[SearchHit] | None]
     ) -> list[SearchHit]:
-        """Return what is found for a person's message besides a window, by its meaning too where that is known."""
+        """Return what is found for a question, by its meaning too where that is known."""
         indexes = await search_indexes(self._storage)
-        question = _question(message, search_k, window)
-        if not question.text:
-            return []
-        vector = await indexes.vector_of(self._storage, self._context_id, question.text)
-        wanted = replace(question, vector=vector)
-        return await indexes.read(
-            self._storage, lambda connection: self._find(connection, indexes, wanted, counter, room)
-        )
+        asked = replace(question, vector=await indexes.vector_of(self._storage, self._context_id, question.text))
+        return await indexes.read(self._storage, lambda connection: find(indexes, connection, asked))
 
     def _read_window(
         self,
@@ -285,11 +279,11 @@ class ChatHistory:
 
     def _find(
         self,
-        connection: Connection,
-        indexes: "SearchIndexes",
-        question: Question,
         counter: TokenCounter,
         room: Room | None,
+        indexes: "SearchIndexes",
+        connection: Connection,
+        question: Question,
     ) -> list[SearchHit] | None:
         """Return what was found that there is room for, each text once, with what makes it readable.
 
@@ -331,13 +325,10 @@ class ChatHistory:
                 lambda connection: read_period(connection, self._context_id, within, k, counter_for())
             )
             return room.fill(SearchHit(each, 0.0) for each in said if each.id not in exclude)
-        indexes = await search_indexes(self._storage)
-        asker, now, found = None if last is None else last.author, self._storage.now(), []
-        for text in wanted:
-            vector = await indexes.vector_of(self._storage, self._context_id, text)
-            question = Question(text, k, now, asker, exclude, vector, period=period, is_each_once=True)
-            find = partial(self._find, indexes=indexes, question=question, counter=counter_for(), room=None)
-            found.append(await indexes.read(self._storage, find))
+        asker, now = None if last is None else last.author, self._storage.now()
+        find = partial(self._find, counter_for(), None)
+        questions = [Question(text, k, now, asker, exclude, period=period, is_each_once=True) for text in wanted]
+        found = [await self._ask(each, find) for each in questions]
         return await asyncio.to_thread(room.fill, merge_hits(found), "\n".join(wanted))
 
     async def read_message(self, message_id: int) -> Message | None:
