@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botservice.core.quoting import in_one_line, quote_name
+from transports.common.json_fields import field, items_of
 from transports.markdown.links import link
 
 # A message with one of these was written by somebody else, by a program, or for another reader.
@@ -36,14 +37,10 @@ QUOTES: Final = ("blockquote", "expandable_blockquote")
 
 def is_typed(message: object) -> bool:
     """Return whether a person wrote the text of a message themselves, to be read here."""
-    if not isinstance(message, Mapping) or any(message[name] is not None for name in NOT_TYPED & message.keys()):
+    if not isinstance(message, Mapping) or not NOT_TYPED.isdisjoint(message):
         return False
     # Telegram puts a bot of its own there where somebody writes in the name of a chat.
-    return not _is_bot(message.get("from")) or message.get("sender_chat") is not None
-
-
-def _is_bot(sender: Any) -> bool:
-    return isinstance(sender, Mapping) and sender.get("is_bot") is True
+    return field(message, "from", "is_bot") is not True or message.get("sender_chat") is not None
 
 
 _FIELDS: Final = tomllib.loads(Path(__file__).with_name("message_fields.toml").read_text(encoding="utf-8"))
@@ -221,7 +218,7 @@ KNOWN: Final = WORDS | FILES | DESCRIBED | ENVELOPE | REPORTS
 
 def with_links(text: str | None, entities: object) -> str:
     """Return a text with the address of every link that shows other words. Telegram counts in UTF-16 code units."""
-    links = [each for each in entities if _is_link(each)] if isinstance(entities, list) else []
+    links = [each for each in items_of(entities) if _is_link(each)]
     if not text or not links:
         return text or ""
     data, at, parts = text.encode("utf-16-le", "surrogatepass"), 0, list[str]()

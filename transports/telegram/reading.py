@@ -281,7 +281,7 @@ def _entities(message: Body) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the entities of a message with the words that they cover: Telegram counts in UTF-16 code units."""
     text, entities = _words(message)
     data = (text or "").encode("utf-16-le", "surrogatepass")
-    for each in entities if isinstance(entities, list) else ():
+    for each in items_of(entities):
         offset, length = integer(each, "offset"), integer(each, "length")
         if offset is not None and length is not None:
             yield each, data[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
