@@ -203,7 +203,20 @@ def decode(data: Any) -> Any:
         return data
     if type(data) is list:
         return FrozenList.trust([each if type(each) in _AS_IS else decode(each) for each in data])
-    return _decode_dict(data) if isinstance(data, dict) else freeze(data)
+    if not isinstance(data, dict):
+        return freeze(data)
+    tag = next(iter(data), "")
+    if tag[:1] != "$":
+        return FrozenDict.trust({key: each if type(each) in _AS_IS else decode(each) for key, each in data.items()})
+    decoder = _DECODERS.get(tag)
+    if decoder is None:
+        raise UnknownValue(f"a value of the form {tag!r} is of a newer version of botservice; update this one")
+    try:
+        return decoder(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InvalidField):
+            raise
+        raise InvalidField(f"a value of the form {tag!r} is damaged") from error
 
 
 def _encode_str(value: str, _field: str = "", _depth: int = 0) -> Any:
@@ -259,21 +272,6 @@ def _plain(value: Any, field: str) -> Any:
         f"field {field!r}: a {type(value).__name__} cannot be kept; {remedy}. A field takes JSON values, datetime, "
         f"bytes, {', '.join(cls.__name__ for cls in FIELD_NAMES)}, and lists and dicts of them"
     )
-
-
-def _decode_dict(data: dict[str, Any]) -> Any:
-    tag = next(iter(data), "")
-    if tag[:1] != "$":
-        return FrozenDict.trust({key: each if type(each) in _AS_IS else decode(each) for key, each in data.items()})
-    decoder = _DECODERS.get(tag)
-    if decoder is None:
-        raise UnknownValue(f"a value of the form {tag!r} is of a newer version of botservice; update this one")
-    try:
-        return decoder(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, InvalidField):
-            raise
-        raise InvalidField(f"a value of the form {tag!r} is damaged") from error
 
 
 def _decode_datetime(data: Mapping[str, Any]) -> datetime:
