@@ -176,7 +176,7 @@ class _Entry:
             cwd=text("cwd"),
             url=self._url(),
             headers=self._headers(),
-            tools=frozenset(self._list("tools")) if "tools" in self._entry else None,
+            tools=self._tools(),
             approval=self._approval(),
             timeout_seconds=self._timeout(),
             has_sign_in=self._has_sign_in(),
@@ -234,6 +234,12 @@ class _Entry:
         if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
             self._fail('it must be a list of texts, such as ["a", "b"]', key)
         return list(values)
+
+    def _tools(self) -> frozenset[str] | None:
+        names = frozenset(self._list("tools")) if "tools" in self._entry else None
+        if names is not None and not all(each.strip() for each in names):
+            self._fail("a tool in it has no name", "tools")
+        return names
 
     def _map(self, key: str) -> dict[str, str]:
         values = self._entry.get(key, {})
@@ -306,6 +312,8 @@ class _Entry:
         value = self._entry.get("roles", {})
         entries = value if isinstance(value, dict) else {_OTHERS: value}
         roles: dict[str, frozenset[str]] = {}
+        if "roles" in self._entry and not (entries and all(tool.strip() for tool in entries)):
+            self._fail("it must name at least one tool, and no tool without a name; leave the key out for all", "roles")
         for tool, names in entries.items():
             read = read_roles(names)
             if read is None:
