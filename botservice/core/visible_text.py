@@ -272,3 +272,20 @@ def shown_beginning(shown: str, most: int) -> str:
     """Return the beginning of a shown text, with its isolates closed."""
     cut = shown[:most]
     return cut + PDI if begun_isolate(cut, len(cut)) else cut
+
+
+# Cyrillic, Greek and a few other letters. Source: unicode.org/Public/security, confusables.txt
+_LATIN_LOOKALIKES: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b"
+    "\u051d\u04bb\u043a\u043c\u0442\u0432\u043d\u0475\u03b1\u03bf\u03c1\u03b5"
+    "\u03b9\u03ba\u03bd\u03c5\u03c4\u03c7\u03c9\u0131\u0261\u0251",
+    "aeopcyxijsdqwhkmtbhvaopeikvutxwiga",
+)
+
+
+def as_it_looks(text: str) -> str:
+    """Return a text folded so that what looks like the same Latin word is the same: for comparing, not for showing."""
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    kept = (sign for sign in folded if unicodedata.category(sign) not in ("Cf", "Mn"))
+    dashes = ("-" if unicodedata.category(sign) == "Pd" else sign for sign in kept)
+    return " ".join("".join(dashes).translate(_LATIN_LOOKALIKES).split())

@@ -3,14 +3,16 @@
 import hashlib
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botservice.agent.tool_questions import Field, FieldKind, Reply, ReplyAction, ToolQuestion
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
+from botservice.core.visible_text import as_it_looks
+from botservice.texts import LANGUAGES, in_language
 
 MOST_QUESTIONS: Final = 5  # of one call
 _MOST_FIELDS: Final = 20
@@ -23,7 +25,7 @@ _LONGEST_NAME: Final = 128
 _LONGEST_URL: Final = 2_000
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _SECRET: Final = re.compile(
-    r"pass[ _-]?(?:word|wd|phrase|code)|\bpwd\b|passwort|kennwort|contrase\wa|\bde passe\b|senha"
+    r"pass[ _-]?(?:word|wd|phrase|code)|\bpwd\b"
     r"|secret(?!ar)|token|(?:api|access|private|signing|encryption)[ _-]?key|credential"
     r"|\bcv[vc]2?\b|\b(?:otp|totp|2fa|mfa|pin)\b|(?:one[ _-]?time|verification|security)[ _-]?code"
     r"|(?:credit|debit|bank|payment)[ _-]?card|card[ _-]?number",
@@ -129,17 +131,18 @@ def _is_of_secret(schema: Mapping[str, Any], kind: FieldKind, *words: str) -> bo
         return False
     if schema.get("format") == "password" or schema.get("writeOnly") is True:
         return True
-    plain = (unicodedata.normalize("NFKC", each) for each in words)
-    seen = ["".join(_plain_sign(sign) for sign in each) for each in plain]
+    seen = [as_it_looks(each) for each in words]
     if kind is not FieldKind.TEXT:  # how many tokens is no secret
         seen = [re.sub("tokens", "", each, flags=re.IGNORECASE) for each in seen]
-    return any(_SECRET.search(each) or _SECRET.search(each.replace("_", " ")) for each in seen)
+    seen += [each.replace("_", " ") for each in seen]
+    return any(_SECRET.search(each) or any(word in each for word in _secret_words()) for each in seen)
 
 
-def _plain_sign(sign: str) -> str:
-    """Return a hyphen for every dash, and nothing for what cannot be seen."""
-    category = unicodedata.category(sign)
-    return "" if category == "Cf" else "-" if category == "Pd" else sign
+@cache
+def _secret_words() -> frozenset[str]:
+    """Return the words for secrets of every language of the interface."""
+    said = (in_language("asking.secret_words", language) for language in LANGUAGES)
+    return frozenset(as_it_looks(word) for words in said for word in words.split(","))
 
 
 def _read_kind(schema: Mapping[str, Any], shown: str) -> tuple[FieldKind, tuple[tuple[str, str], ...]]:

@@ -12,6 +12,7 @@ from botservice.agent.tool_questions import Field, FieldKind, ToolQuestions, Val
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Author, Button, ButtonStyle, CommandCall, InboundMessage
 from botservice.core.states import PendingKind
+from botservice.core.visible_text import as_it_looks
 from botservice.storage.database import Connection
 from botservice.texts import in_language
 from botservice.texts.formatted import code, say
@@ -57,6 +58,9 @@ def buttons_for(number: int, step: int, field: Field | None, language: str | Non
     labels = labels_of(field, language)
     if not has_buttons(field):
         return ()
+    decline, skip = in_language("asking.decline_button", language), in_language("asking.skip_button", language)
+    own = {as_it_looks(decline), as_it_looks(skip)}
+    labels = [f"{place}: {each}" if as_it_looks(each) in own else each for place, each in enumerate(labels, 1)]
     is_yes = field is None or field.kind is FieldKind.BOOLEAN
     styles = (ButtonStyle.SUCCESS if is_yes else None, *[None] * len(labels))
     choices = [
@@ -64,8 +68,8 @@ def buttons_for(number: int, step: int, field: Field | None, language: str | Non
         for place, (label, style) in enumerate(zip(labels, styles, strict=False), 1)
     ]
     if field is not None and not field.is_required:
-        choices.append(Button(in_language("asking.skip_button", language), says_choice(number, step, 0)))
-    deny = Button(in_language("asking.decline_button", language), f"/deny {number}", style=ButtonStyle.DANGER)
+        choices.append(Button(skip, says_choice(number, step, 0)))
+    deny = Button(decline, f"/deny {number}", style=ButtonStyle.DANGER)
     return (*choices, deny)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from botservice.agent.tool_questions import Field, FieldKind, ToolQuestions
 from botservice.mcp.elicitation import QuestionRefused, read_form, read_url
-from botservice.turns.tool_answers import WrongAnswer, read_answer
+from botservice.turns.tool_answers import WrongAnswer, buttons_for, read_answer
 
 TEXT = {"type": "string"}
 
@@ -55,6 +55,16 @@ def test_a_form_that_is_not_flat_or_too_large_is_refused(schema: Any) -> None:
         ("\uff50assword", TEXT),
         ("one_time_code", TEXT),
         ("client_secret", TEXT),
+        ("p\u0430ssw\u043erd", TEXT),  # with Cyrillic letters
+        ("P\u00c4SSWORD", TEXT),
+        ("\u03c1assword", TEXT),  # with a Greek one
+        ("a", {**TEXT, "title": "\u041f\u0430\u0440\u043e\u043b\u044c"}),  # Russian
+        ("a", {**TEXT, "title": "\u65b0\u3057\u3044\u30d1\u30b9\u30ef\u30fc\u30c9"}),  # Japanese
+        ("a", {**TEXT, "title": "\ube44\ubc00\ubc88\ud638"}),  # Korean
+        ("a", {**TEXT, "title": "\u8bf7\u8f93\u5165\u5bc6\u7801"}),  # Chinese
+        ("a", {**TEXT, "description": "Your seed phrase"}),
+        ("contrase\u00f1a", TEXT),
+        ("mot_de_passe", TEXT),
         ("pass\u2011word", TEXT),
         ("card number", TEXT),
         ("creditCard", TEXT),
@@ -69,7 +79,14 @@ def test_a_form_that_asks_for_a_secret_is_refused(name: str, field: dict[str, An
 
 @pytest.mark.parametrize(
     ("name", "field"),
-    [("max_tokens", {"type": "integer"}), ("secretary", TEXT), ("keyboard", TEXT), ("spinning", TEXT), ("town", TEXT)],
+    [
+        ("max_tokens", {"type": "integer"}),
+        ("secretary", TEXT),
+        ("keyboard", TEXT),
+        ("spinning", TEXT),
+        ("town", TEXT),
+        ("\u043f\u0430\u0440\u043e\u043c", TEXT),
+    ],
 )
 def test_what_only_looks_like_a_secret_is_asked(name: str, field: dict[str, Any]) -> None:
     assert read_form("Please.", form(**{name: field})).fields[0].name == name
@@ -117,6 +134,13 @@ def test_questions_are_stored_and_read_as_they_were() -> None:
 def test_a_number_that_may_be_another_one_is_asked_for_again(kind: str, said: str) -> None:
     with pytest.raises(WrongAnswer):
         read_answer(Field("n", FieldKind(kind), "n"), said, "en")
+
+
+def test_a_choice_that_looks_like_a_button_of_ours_is_told_apart() -> None:
+    options = (("a", "Yes"), ("b", "Decline"), ("c", "d\u0435cline "), ("d", "Leave out"))
+    buttons = buttons_for(3, 0, Field("n", FieldKind.CHOICE, "n", is_required=False, options=options), "en")
+    labels = ["Yes", "2: Decline", "3: d\u0435cline ", "4: Leave out", "Leave out", "Decline"]
+    assert [each.text for each in buttons] == labels
 
 
 def test_a_decimal_comma_is_read() -> None:
