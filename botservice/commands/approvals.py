@@ -63,7 +63,7 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
 
     def find(connection: Connection) -> tuple[list[WaitingCall], list[ToolGrant]]:
         waiting = [each for each in find_open(connection, context.id) if each.is_waiting]
-        own = [each for each in waiting if each.kind is PendingKind.APPROVAL and is_own(connection, each, author)]
+        own = [each for each in waiting if each.kind is not PendingKind.LATER and is_own(connection, each, author)]
         return own, find_grants(connection, context.id, author)
 
     waiting, granted = await context.storage.read(find)
@@ -75,8 +75,10 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
             apply=lambda connection: revoke_grants(connection, context.id, author, [tool]),
         )
     parts = [request.say("tools.unknown", tool=code(tool))] if tool else []
-    if waiting:
-        parts += [request.say("tools.waiting"), bulleted(_line(each, request) for each in waiting)]
+    heads = {PendingKind.APPROVAL: request.say("tools.waiting"), PendingKind.QUESTION: request.say("tools.asked")}
+    for kind, head in heads.items():
+        if of_kind := [each for each in waiting if each.kind is kind]:
+            parts += [head, bulleted(_line(each, request) for each in of_kind)]
     if granted:
         parts += [request.say("tools.granted"), bulleted(line(code(each.tool)) for each in granted)]
     buttons = [

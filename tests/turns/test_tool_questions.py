@@ -521,3 +521,13 @@ def calling_for_go(name):
         return f"got {results[-1]}" if results else call(name) if is_asked else "hello"
 
     return answer
+
+
+async def test_the_open_questions_of_a_person_are_listed_among_their_tools(storage, tmp_path):
+    async with hotel(storage, tmp_path, "new", calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        await bot.say("/tools", "bob")
+        await newest(bot, "No pending approvals.")
+        await bot.say("/tools")
+        assert "hotel__book" in await newest(bot, "Open questions:")
