@@ -128,14 +128,9 @@ class FunctionsBasedAgent(Agent):
             InvalidTool: two tools have one name, or one has that of `find_tool`.
             ValueError: a number is out of range, or there is no model.
         """
-        if llm is None:
-            raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
+        self.llm = _required(llm)
         _check_counts(search_k=search_k, search_tokens=search_tokens, notes_tokens=notes_tokens, max_steps=max_steps)
-        if planning_interval is not None and planning_interval < 1:
-            raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
-        if verbosity_level not in (0, 1, 2):
-            raise ValueError(f"verbosity_level must be 0, 1 or 2, not {verbosity_level!r}")
-        self.llm = llm
+        _check_intervals(planning_interval, verbosity_level)
         self.name, self.description, self.max_steps = name, description, max_steps
         printing = {MemoryStep: ShowSteps(detailed=verbosity_level > 1)} if verbosity_level else None
         self.step_callbacks = StepCallbacks(printing).followed_by(StepCallbacks(step_callbacks))
@@ -310,6 +305,19 @@ class FunctionsBasedAgent(Agent):
         return FinishAction(
             said, buttons=buttons, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response)
         )
+
+
+def _required(llm: ChatLLM | None) -> ChatLLM:
+    if llm is None:
+        raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
+    return llm
+
+
+def _check_intervals(planning_interval: int | None, verbosity_level: int) -> None:
+    if planning_interval is not None and planning_interval < 1:
+        raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
+    if verbosity_level not in (0, 1, 2):
+        raise ValueError(f"verbosity_level must be 0, 1 or 2, not {verbosity_level!r}")
 
 
 def _check_counts(**numbers: int | None) -> None:

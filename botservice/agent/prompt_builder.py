@@ -5,7 +5,7 @@ comes late, and nothing of it stands before the window, which begins and ends as
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -70,57 +70,15 @@ class PromptBuilder:
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now."""
-        agent, model = self.agent, self.agent.llm.model or None
+        model = self.agent.llm.model or None
         counter = counter_for(model)
         recall = await self._recall(context, model, counter)
-        memory, keys = context.memory, agent.memory_keys
-        question = context.chat_history.last_user_message
-        shared = _shared_names(recall, question)
-        shared_found = _shared_names(recall, question, authors_of(recall.found))
-        notes, person, waiting = self._describe_known(question, recall.also_read, shared_found, counter)
         kept: KeptOut = recall.also_read[-1]
-        passages = await self._find_passages(context, question, counter)
-        start, parts = start_of_work(memory, context.task), context.question_parts
-        window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
-        found = self._fit_again(recall.found, question, counter, shared_found)
-        if kept is not NOTHING_KEPT_OUT:
-            window = [kept.shown(each) for each in window if each in parts or kept.shows(each)]
-            found = [hit for hit in found if kept.shows(hit.message)]
-            question = question and kept.shown(question)
-            notes = "" if kept.is_question_alone else notes
-        if parts:
-            ids = {each.id for each in parts}
-            found = [hit for hit in found if hit.message.id not in ids]
-        is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
-        texts = {
-            "system": context.system_prompt_for(agent.prompt, agent.skills.prompt),
-            "notes": notes,
-            "person": person,
-            "waiting": "\n\n".join(part for part in (waiting, _UNASKED if context.is_unasked else "") if part),
-            "looking_at": _describe_view(context.looking_at),
-            "documents": describe_passages(passages),
-        }
-        pieces = Pieces(
-            texts={name: text for name, text in texts.items() if text},
-            found=found,
-            window=window,
-            is_group=recall.is_group or bool(shared),
-            shared=shared,
-            shared_found=shared_found,
-            question=question,
-        )
-        max_tokens = agent.max_prompt_tokens if self.bounds.max_tokens is None else self.bounds.max_tokens
-        left_out, is_complete = fit(
-            pieces,
-            max_tokens,
-            counter,
-            steps=memory.newest_rendered(start, len(memory.steps), keys),
-            earlier=memory.newest_rendered(0, 0 if kept.is_question_alone else start - is_task, keys),
-        )
-        if not is_complete:
-            left_out["steps"] = max(1, len(context.completed_steps) - len(pieces.steps))
+        passages = await self._find_passages(context, context.chat_history.last_user_message, counter)
+        pieces = self._gather(context, recall, passages, counter)
+        left_out = self._fit(context, pieces, kept, counter)
         prompt = _assemble(pieces, has_step_pictures=not kept.step_pictures)
-        prompt.facts = {"max_tokens": max_tokens, "found": _scores(pieces.found), "left_out": left_out}
+        prompt.facts = {"max_tokens": self._max_tokens, "found": _scores(pieces.found), "left_out": left_out}
         prompt.holds_others = any(hit.holds_others(context.asker) for hit in pieces.found)
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
@@ -131,6 +89,63 @@ class PromptBuilder:
         prompt.model, prompt.conversation = model, (context.id, context.context_keys)
         prompt.kept_out = kept
         return prompt
+
+    @property
+    def _max_tokens(self) -> int:
+        return self.agent.max_prompt_tokens if self.bounds.max_tokens is None else self.bounds.max_tokens
+
+    def _gather(
+        self, context: AgentContext, recall: Recall, passages: Sequence[QuotedPassage], counter: TokenCounter
+    ) -> Pieces:
+        """Return everything that a prompt may show, without what the model refuses."""
+        question, parts = context.chat_history.last_user_message, context.question_parts
+        kept: KeptOut = recall.also_read[-1]
+        shared = _shared_names(recall, question)
+        shared_found = _shared_names(recall, question, authors_of(recall.found))
+        notes, person, waiting = self._describe_known(question, recall.also_read, shared_found, counter)
+        window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
+        found = self._fit_again(recall.found, question, counter, shared_found)
+        if kept is not NOTHING_KEPT_OUT:
+            window = [kept.shown(each) for each in window if each in parts or kept.shows(each)]
+            found = [hit for hit in found if kept.shows(hit.message)]
+            question = question and kept.shown(question)
+            notes = "" if kept.is_question_alone else notes
+        if parts:
+            ids = {each.id for each in parts}
+            found = [hit for hit in found if hit.message.id not in ids]
+        texts = {
+            "system": context.system_prompt_for(self.agent.prompt, self.agent.skills.prompt),
+            "notes": notes,
+            "person": person,
+            "waiting": "\n\n".join(part for part in (waiting, _UNASKED if context.is_unasked else "") if part),
+            "looking_at": _describe_view(context.looking_at),
+            "documents": describe_passages(passages),
+        }
+        return Pieces(
+            texts={name: text for name, text in texts.items() if text},
+            found=found,
+            window=window,
+            is_group=recall.is_group or bool(shared),
+            shared=shared,
+            shared_found=shared_found,
+            question=question,
+        )
+
+    def _fit(self, context: AgentContext, pieces: Pieces, kept: KeptOut, counter: TokenCounter) -> dict[str, Any]:
+        """Add the steps to pieces, leave out of both what does not fit, and return how much of each was left out."""
+        memory, keys = context.memory, self.agent.memory_keys
+        start = start_of_work(memory, context.task)
+        is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
+        left_out, is_complete = fit(
+            pieces,
+            self._max_tokens,
+            counter,
+            steps=memory.newest_rendered(start, len(memory.steps), keys),
+            earlier=memory.newest_rendered(0, 0 if kept.is_question_alone else start - is_task, keys),
+        )
+        if not is_complete:
+            left_out["steps"] = max(1, len(context.completed_steps) - len(pieces.steps))
+        return left_out
 
     async def _find_passages(
         self, context: AgentContext, question: Message | None, counter: TokenCounter
