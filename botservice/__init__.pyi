@@ -2,7 +2,7 @@ from .agent.agent import Action as Action
 from .agent.agent import Agent as Agent
 from .agent.agent import FinishAction as FinishAction
 from .agent.agent import Plan as Plan
-from .agent.checks import FinalAnswerCheck as FinalAnswerCheck
+from .agent.final_answer_checks import FinalAnswerCheck as FinalAnswerCheck
 from .agent.functions_based import FunctionsBasedAgent as FunctionsBasedAgent
 from .agent.prompt import Prompt as Prompt
 from .agent.remembering import forget_fact as forget_fact
@@ -64,6 +64,8 @@ from .core.errors import StorageError as StorageError
 from .core.errors import StorageUnavailable as StorageUnavailable
 from .core.errors import TurnInProgress as TurnInProgress
 from .core.errors import TurnWaiting as TurnWaiting
+from .core.message_references import Reference as Reference
+from .core.message_references import ReferenceKind as ReferenceKind
 from .core.messages import Attachment as Attachment
 from .core.messages import Author as Author
 from .core.messages import Button as Button
@@ -74,8 +76,6 @@ from .core.messages import Message as Message
 from .core.messages import Role as Role
 from .core.messages import TokenUsage as TokenUsage
 from .core.messages import ToolCall as ToolCall
-from .core.references import Reference as Reference
-from .core.references import ReferenceKind as ReferenceKind
 from .core.states import EventKind as EventKind
 from .history.chat_history import ChatHistory as ChatHistory
 from .history.embeddings import Embedder as Embedder

@@ -42,8 +42,8 @@ from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_queries import find_due_turn
 from botservice.turns.decisions import decide, hand_in
+from botservice.turns.proactive_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.program_claims import ProgramClaims, open_storage
-from botservice.turns.program_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.queries import begin_again, finish_turn, reopen_turn
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy

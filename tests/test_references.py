@@ -11,8 +11,8 @@ from botservice import (
     ReferenceKind,
     ScriptedChatLLM,
 )
-from botservice.core.references import keep_files, write_out, write_out_for
-from botservice.storage.references import decode_references, encode_references
+from botservice.core.message_references import keep_files, write_out, write_out_for
+from botservice.storage.message_references import decode_references, encode_references
 
 REPLY, FORWARD, SHARE, ABOUT = ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT
 EVE = Author("telegram", "9", "Eve")

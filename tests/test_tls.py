@@ -5,7 +5,7 @@ import ssl
 import pytest
 
 from botservice import OpenAIChatLLM
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 from transports.telegram.app import TelegramTransport
 
 

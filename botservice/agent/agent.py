@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from botservice.agent.checks import FinalAnswerCheck
+from botservice.agent.final_answer_checks import FinalAnswerCheck
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import NeedsApproval, Tool
 from botservice.agent.toolbox import Toolset

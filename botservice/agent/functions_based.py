@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from botservice.agent.agent import Action, Agent, FinishAction, Plan, agents_among
-from botservice.agent.checks import FinalAnswerCheck, checked_checks
-from botservice.agent.isolation import Narrowing, find_not_seen
+from botservice.agent.final_answer_checks import FinalAnswerCheck, checked_checks
 from botservice.agent.knowledge_base import (
     KNOWLEDGE_TOKENS,
     KnowledgeBase,
@@ -19,6 +18,7 @@ from botservice.agent.knowledge_base import (
 )
 from botservice.agent.prompt import Prompt, estimate_tokens
 from botservice.agent.prompt_builder import PromptBuilder
+from botservice.agent.refused_content import Narrowing, find_not_seen
 from botservice.agent.shared_refusals import SharedRefusals
 from botservice.agent.skills import Skills
 from botservice.agent.sources import with_sources
@@ -26,8 +26,8 @@ from botservice.agent.tool import Tool, ToolFunction
 from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox, Toolset, has_fewer_tools
 from botservice.conversation.callbacks import ShowSteps, StepCallbacks
 from botservice.conversation.context import AgentContext
-from botservice.conversation.kept_out import UNBOUNDED, KeptOut, PromptBounds
-from botservice.conversation.readable import images
+from botservice.conversation.prompt_exclusions import UNBOUNDED, KeptOut, PromptBounds
+from botservice.conversation.readable_values import images
 from botservice.conversation.refusal_queries import note_told, write_kept_out
 from botservice.conversation.steps import MemoryStep
 from botservice.core.arguments import adopt, check, check_can, check_listed

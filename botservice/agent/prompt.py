@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
-from botservice.history.shown import Source
+from botservice.conversation.prompt_exclusions import NOTHING_KEPT_OUT, KeptOut
+from botservice.history.message_rendering import Source
 from botservice.llm.chat import CachedPrompt, ChatMessage, SaidMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 

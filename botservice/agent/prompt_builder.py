@@ -11,25 +11,21 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botservice.agent.fitting import Pieces, fit
 from botservice.agent.knowledge_base import QuotedPassage, describe_passages, fill
 from botservice.agent.prompt import Prompt
+from botservice.agent.prompt_fitting import Pieces, fit
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, PromptBounds
-from botservice.conversation.readable import image_url
+from botservice.conversation.prompt_exclusions import NOTHING_KEPT_OUT, KeptOut, PromptBounds
+from botservice.conversation.readable_values import image_url
 from botservice.conversation.refusal_queries import find_known, read_kept_out
 from botservice.conversation.steps import TaskStep
 from botservice.conversation.tool_calls import describe_waiting
 from botservice.core.messages import Author, Message, Role
 from botservice.history.chat_history import Recall
 from botservice.history.documents import question_of
-from botservice.history.namesakes import shared_names
-from botservice.history.note_queries import read_notes
-from botservice.history.notes import StoredNote, describe_notes
-from botservice.history.search_values import SearchHit
-from botservice.history.shown import (
+from botservice.history.message_rendering import (
     as_is,
     as_said,
     as_said_by_namesake,
@@ -41,6 +37,10 @@ from botservice.history.shown import (
     records_of,
     room_for_found,
 )
+from botservice.history.note_queries import read_notes
+from botservice.history.notes import StoredNote, describe_notes
+from botservice.history.same_names import shared_names
+from botservice.history.search_values import SearchHit
 from botservice.llm.chat import ChatMessage
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.people.fact_queries import visible_facts

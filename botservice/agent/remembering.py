@@ -8,9 +8,9 @@ from botservice.agent.tool import tool
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import note_untrusted
 from botservice.core.messages import Author
-from botservice.history.namesakes import shared_names
+from botservice.history.message_rendering import authors_of, describe_records, records_of, room_for_records
+from botservice.history.same_names import shared_names
 from botservice.history.search_values import SearchHit, TimeRange
-from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import delete_facts, visible_facts

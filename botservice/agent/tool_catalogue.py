@@ -45,7 +45,7 @@ def built_in(names: Sequence[str], *, fetch_asks: FetchAsks = FetchAsks.MADE_UP)
     found: list[Tool] = []
     for name in names:
         if name == "fetch_page":
-            from botservice.agent.fetch_page import FetchPage  # its libraries are for those who want it
+            from botservice.agent.fetch_page_tool import FetchPage  # its libraries are for those who want it
 
             found.append(FetchPage(asks=fetch_asks).tool())
         else:

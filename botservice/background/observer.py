@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from botservice.background import queries
+from botservice.background.observed_messages import Stretch, read_stretch
 from botservice.background.observer_reading import Observation, StretchReader
 from botservice.background.observer_schedule import Agenda
-from botservice.background.observer_stretch import Stretch, read_stretch
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import (
     BotServiceError,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botservice.background.observer_stretch import Stretch
+from botservice.background.observed_messages import Stretch
 from botservice.core.quoting import digest_of_words, in_one_line
 from botservice.history.notes import Note, StoredNote
+from botservice.people.fact_evidence import is_said_in, share_said
 from botservice.people.fact_keeping import SINGLE_TOPICS, TOPICS, Found
-from botservice.people.own_words import is_said_in, share_said
 from botservice.telemetry.logs import redact
 
 _LONGEST_ANSWER: Final = 60_000  # characters

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.agent.side_model import SideModel
+from botservice.agent.auxiliary_model import SideModel
 from botservice.background import queries
+from botservice.background.observed_messages import ObservedMessage, Stretch, read_rows
 from botservice.background.observer_answer import ObserverAnswer, read_answer
-from botservice.background.observer_stretch import ObservedMessage, Stretch, read_rows
 from botservice.history.note_queries import insert_notes
 from botservice.history.notes import Note
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage

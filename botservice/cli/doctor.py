@@ -29,7 +29,7 @@ from botservice.factories import build_embedder, build_servers, build_service, b
 from botservice.history.embeddings import OpenAIEmbedder
 from botservice.llm.configured import configured_llm
 from botservice.llm.model_notices import NOTICE_DAYS
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 from botservice.llm.tokens import find_encoding
 from botservice.people.budgets import Budgets
 from botservice.people.names import check_platforms

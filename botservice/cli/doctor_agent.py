@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, SchemaError
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import current_time
 from botservice.cli.own_bot import OwnBot, load_service
-from botservice.conversation.readable import image_url
+from botservice.conversation.readable_values import image_url
 from botservice.core.check_result import Finding
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment

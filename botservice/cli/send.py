@@ -23,8 +23,8 @@ def send(
 ) -> None:
     """Send a message to a chat as the bot, and print its id. A running service delivers it."""
     from botservice.people.access import Access
-    from botservice.turns.program_messages import checked_words, find_chat, prepare_message
-    from botservice.turns.program_messages import send as store
+    from botservice.turns.proactive_messages import checked_words, find_chat, prepare_message
+    from botservice.turns.proactive_messages import send as store
 
     settings = load_settings()
     address = parse_chat(chat)

@@ -5,9 +5,9 @@ from typing import Final
 from botservice.commands.command import Command
 from botservice.core.errors import BotServiceError, SetBySettings
 from botservice.core.formatted_text import FormattedText
+from botservice.core.message_references import ReferenceKind
 from botservice.core.policies import OWNER_ROLE, is_identity
 from botservice.core.quoting import shortened
-from botservice.core.references import ReferenceKind
 from botservice.people.access_queries import is_platform_known
 from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
 from botservice.people.identities import as_code

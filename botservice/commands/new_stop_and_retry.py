@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final
 
 from botservice.commands.command import Command
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import InboundMessage, Message
-from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import begin_afresh
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.earlier_turns import find_last_exchange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from botservice.conversation.chat_messages import step_messages
 from botservice.conversation.field_codec import dumps, loads
 from botservice.conversation.items import MemoryItem, checked_item, declared_fields, is_marked, revision_of
-from botservice.conversation.readable import plain
+from botservice.conversation.readable_values import plain
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
 from botservice.core.errors import InvalidField
 

@@ -7,7 +7,15 @@ from typing import Any, Final
 
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import error_text, image_url, images, listed, match_results, sendable, strict_json
+from botservice.conversation.readable_values import (
+    error_text,
+    image_url,
+    images,
+    listed,
+    match_results,
+    sendable,
+    strict_json,
+)
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,

@@ -7,9 +7,9 @@ from typing import Any
 from botservice.conversation.agent_memory import AgentMemory, completed_steps
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.items import MemoryItem, checked_item
-from botservice.conversation.kept_out import UNBOUNDED
 from botservice.conversation.metadata_changes import MetadataChanges, as_texts, find_changes, only_json, with_key
 from botservice.conversation.pausing import Pause, last_to_end
+from botservice.conversation.prompt_exclusions import UNBOUNDED
 from botservice.conversation.queries import (
     find_context,
     find_or_insert_context,

@@ -25,8 +25,8 @@ from botservice.conversation.images import read_data_url, write_data_url
 from botservice.conversation.queries import find_system_prompt, insert_prompts, list_prompts
 from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
+from botservice.history.message_rendering import FORMS, Records, Source
 from botservice.history.queries import read_shown
-from botservice.history.shown import FORMS, Records, Source
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 

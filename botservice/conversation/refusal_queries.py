@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select, update
 
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, ModelRefusal
+from botservice.conversation.prompt_exclusions import NOTHING_KEPT_OUT, KeptOut, ModelRefusal
 from botservice.core.messages import Author, storable
 from botservice.history.note_queries import ARE_SHOWN
 from botservice.llm.server_limits import REMEMBERED_SECONDS

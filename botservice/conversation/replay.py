@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botservice.conversation.agent_memory import AgentMemory, Memory
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed, readable
+from botservice.conversation.readable_values import listed, readable
 from botservice.conversation.step_parts import PartKind, content_of, section_names, step_parts
 from botservice.conversation.steps import (
     ActionStep,

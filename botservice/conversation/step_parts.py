@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.conversation.field_values import StepError, ToolResult
 from botservice.conversation.items import MemoryItem, declared_fields
 from botservice.conversation.masked_secrets import mask
-from botservice.conversation.readable import describe, error_text, listed, readable
+from botservice.conversation.readable_values import describe, error_text, listed, readable
 from botservice.conversation.steps import (
     ActionStep,
     FinalAnswerStep,

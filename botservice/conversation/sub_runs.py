@@ -7,7 +7,7 @@ from typing import Any
 from botservice.conversation.agent_memory import AgentMemory
 from botservice.conversation.field_codec import decode, encode
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed
+from botservice.conversation.readable_values import listed
 from botservice.conversation.steps import SystemPromptStep
 from botservice.core.messages import TokenUsage
 

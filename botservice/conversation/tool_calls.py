@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.conversation.field_codec import UnknownValue, decode, loads
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.queries import list_steps, list_waiting_calls, read_step_data
-from botservice.conversation.readable import listed, match_results
+from botservice.conversation.readable_values import listed, match_results
 from botservice.core.messages import ToolCall
 from botservice.core.quoting import in_one_line
 from botservice.storage.database import Connection

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from botservice.core.formatted_text import FormattedText
-from botservice.core.references import Reference, write_out
+from botservice.core.message_references import Reference, write_out
 
 # White space, control characters, what Unicode 17.0 lets every program ignore (DerivedCoreProperties.txt,
 # Default_Ignorable_Code_Point), and Braille without a dot.

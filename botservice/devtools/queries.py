@@ -13,7 +13,7 @@ from botservice.conversation.step_records import read_steps
 from botservice.conversation.steps import FailedStep, TaskStep
 from botservice.core.errors import StorageError
 from botservice.devtools.turn_queries import read_ratings
-from botservice.storage.references import full_text_of
+from botservice.storage.message_references import full_text_of
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turn_figures, turns
 from botservice.storage.tables.people import identities

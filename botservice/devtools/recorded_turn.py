@@ -8,7 +8,7 @@ from typing import Any
 from botservice.agent.prompt import Prompt
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed, match_results, readable
+from botservice.conversation.readable_values import listed, match_results, readable
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, PlanningStep, TaskStep
 from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError

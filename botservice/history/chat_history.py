@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.edit_queries import delete_rows
+from botservice.history.message_rendering import Room
 from botservice.history.queries import (
     find_last_user_message,
     find_people,
@@ -25,7 +26,6 @@ from botservice.history.queries import (
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import Bounds, NewMessage, read_messages, told_apart
 from botservice.history.search_values import Question, SearchHit, TimeRange, merge_hits
-from botservice.history.shown import Room
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.database import Connection, Storage

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from botservice.core.message_references import write_out
 from botservice.core.messages import Author, Message, Role
-from botservice.core.references import write_out
 from botservice.history.recent import Kept
 from botservice.llm.demo import SELF
 from botservice.search.documents import Document, author_key
 from botservice.storage.database import Row
-from botservice.storage.references import decode_references
+from botservice.storage.message_references import decode_references
 
 # A bot's command, such as "/remind@my_bot"; a path such as "/etc/hosts" is none (Bot API, BotCommand: 1 to 32 letters).
 _COMMAND: Final = re.compile(r"/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")

@@ -10,8 +10,8 @@ from botservice.core.messages import storable
 from botservice.history.rows import NewWords, store_attachment, without_erased
 from botservice.history.search_queries import forget_words
 from botservice.storage.database import Connection
+from botservice.storage.message_references import decode_references, keep_references, storable_references
 from botservice.storage.orphaned_files import loosen_files
-from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.statements import LARGEST_ID, chunks
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages, vectors

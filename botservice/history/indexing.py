@@ -19,7 +19,7 @@ from botservice.history.search_queries import find_missing, find_newest, find_ne
 from botservice.history.vectors import QuestionVectors, as_unit_rows
 from botservice.storage.claims import Claim
 from botservice.storage.database import Row, Storage
-from botservice.storage.references import full_text_of
+from botservice.storage.message_references import full_text_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from botservice.core.messages import Author, Message, Role, storable
 from botservice.history.rows import Bounds, NewMessage, read_message, read_messages, storable_author, store_attachment
 from botservice.llm.tokens import TokenCounter
 from botservice.storage.database import Connection, Row
-from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
+from botservice.storage.message_references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import LARGEST_ID, chunks, of_each_database
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages

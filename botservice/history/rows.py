@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from botservice.core.message_references import Reference, keep_files, write_out
 from botservice.core.messages import Attachment, Author, Message, Role, storable
 from botservice.core.picture_size import read_picture_size
-from botservice.core.references import Reference, keep_files, write_out
 from botservice.llm.tokens import TokenCounter
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.database import Connection, Row
-from botservice.storage.references import NOTHING, decode_references
+from botservice.storage.message_references import NOTHING, decode_references
 
 
 @dataclass(frozen=True, slots=True)

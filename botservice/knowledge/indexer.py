@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from botservice.agent.fetch_page import PageReader
+from botservice.agent.fetch_page_tool import PageReader
 from botservice.agent.page_addresses import PageAddress
 from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
 from botservice.core.errors import BotServiceError, KnowledgeError, LLMError, PageRefused

@@ -3,7 +3,7 @@
 from pathlib import PurePath
 from typing import Final
 
-from botservice.agent.reader import OfficeReader, PageLimits, PdfReader, TooMuchToRead
+from botservice.agent.document_reader import OfficeReader, PageLimits, PdfReader, TooMuchToRead
 from botservice.agent.text_encodings import decode
 from botservice.core.errors import KnowledgeError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botservice.agent.tool_outputs import OutputError
 from botservice.agent.tool_questions import questions_of_call
 from botservice.conversation.context import AgentContext
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 from botservice.mcp.calls import Answered, AskingCall, progress_of_server
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.elicitation import MOST_QUESTIONS

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.listing import pack_schema

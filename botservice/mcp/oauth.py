@@ -22,7 +22,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 from botservice.agent.page_addresses import is_public
-from botservice.agent.page_fetching import Resolve, look_up
+from botservice.agent.page_download import Resolve, look_up
 from botservice.core.loopback import is_loopback
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import ServerDown

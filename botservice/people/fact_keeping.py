@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from botservice.core.messages import Author
+from botservice.people.fact_evidence import fitting_topic, is_said_in
 from botservice.people.fact_queries import (
     drop_facts,
     end_facts,
@@ -18,7 +19,6 @@ from botservice.people.fact_queries import (
     tidied,
 )
 from botservice.people.facts import BY_OBSERVER, BY_PERSON, MAX_FACTS, MAX_TEXT, MAX_TOPIC, Fact, Refused
-from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.people.queries import ensure_identity, find_identity
 from botservice.storage.database import Connection
 

@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, insert, n
 
 from botservice.core.messages import Author, storable
 from botservice.core.quoting import digest_of_words
+from botservice.people.fact_evidence import is_said_in
 from botservice.people.facts import BY_PERSON, MAX_TEXT, Fact, Known
-from botservice.people.own_words import is_said_in
 from botservice.people.queries import find_identity, ids_of
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, select_among

@@ -15,9 +15,9 @@ from operator import itemgetter
 from typing import Any, Final
 
 from botservice.core.errors import StorageError
+from botservice.core.message_references import Reference, keep_files, write_out_for
 from botservice.core.messages import Attachment, Author, Message
 from botservice.core.progress import Progress, unwatched
-from botservice.core.references import Reference, keep_files, write_out_for
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
 from botservice.people.fact_queries import facts_of

@@ -29,7 +29,7 @@ from botservice.privacy.quotes import (
     without_author,
 )
 from botservice.storage.database import Connection, Storage
-from botservice.storage.references import find_contexts_repeating
+from botservice.storage.message_references import find_contexts_repeating
 from botservice.storage.statements import chunks, sure_up_to
 
 T = TypeVar("T")

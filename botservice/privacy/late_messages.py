@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from botservice.core.message_references import Reference
 from botservice.core.messages import Author, Message
-from botservice.core.references import Reference
 from botservice.people.names import person_name
 from botservice.privacy.note_queries import (
     FORGOTTEN,

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, not_, select, update
 
+from botservice.core.message_references import Reference, keep_files
 from botservice.core.messages import Author, Message, Role
-from botservice.core.references import Reference, keep_files
 from botservice.history.edit_queries import delete_rows
 from botservice.history.queries import select_messages
 from botservice.history.rows import read_messages
@@ -28,8 +28,8 @@ from botservice.privacy.turn_queries import (
     turns_to_erase,
 )
 from botservice.storage.database import Connection
+from botservice.storage.message_references import decode_references, keep_references
 from botservice.storage.orphaned_files import loosen_all_files
-from botservice.storage.references import decode_references, keep_references
 from botservice.storage.statements import chunks, is_by, select_among
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED

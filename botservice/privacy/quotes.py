@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from botservice.core.message_references import Reference
 from botservice.core.messages import Author
 from botservice.core.quoting import quote_inside
-from botservice.core.references import Reference
 from botservice.privacy.queries import (
     find_answers_holding,
     find_every_answer,
@@ -23,7 +23,7 @@ from botservice.privacy.queries import (
 )
 from botservice.privacy.turn_queries import answers_of, turns_of, turns_of_only
 from botservice.storage.database import Connection
-from botservice.storage.references import decode_references, read_references
+from botservice.storage.message_references import decode_references, read_references
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
 

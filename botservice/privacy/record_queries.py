@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from botservice.core.messages import Role
 from botservice.core.states import API, EventKind
-from botservice.history.shown import FORMS
+from botservice.history.message_rendering import FORMS
 from botservice.storage.blobs import find_holding
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks

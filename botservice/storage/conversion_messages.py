@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, case, func, or_, select
 
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Author, Role
-from botservice.core.references import Reference, ReferenceKind
-from botservice.storage.references import keep_references
+from botservice.storage.message_references import keep_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from botservice.agent.agent import Action, Agent, FinishAction, ModelReply
-from botservice.agent.checks import CHECK_FAILED, find_refusal
+from botservice.agent.final_answer_checks import CHECK_FAILED, find_refusal
 from botservice.conversation.agent_memory import AgentMemory, start_of_work
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError

@@ -6,7 +6,7 @@ from typing import Final
 
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
-from botservice.conversation.readable import readable
+from botservice.conversation.readable_values import readable
 from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.core.quoting import quote_in_markdown
 from botservice.history.chat_history import count_text

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from botservice.agent.isolation import may_be_one_message
+from botservice.agent.refused_content import may_be_one_message
 from botservice.conversation.reminder import Reminder
 from botservice.core.arguments import adopt
 from botservice.core.errors import (
@@ -31,6 +31,7 @@ from botservice.turns.commands import Commands
 from botservice.turns.control_effects import ControlEffects
 from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import DueChanges
+from botservice.turns.grouped_messages import NewParts, QuestionParts
 from botservice.turns.merging_contexts import move_here
 from botservice.turns.next_work import (
     Moved,
@@ -44,7 +45,6 @@ from botservice.turns.next_work import (
     Work,
 )
 from botservice.turns.outbox import Outbox, SendResult, StoredStream
-from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS

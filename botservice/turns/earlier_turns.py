@@ -12,7 +12,7 @@ from botservice.history.queries import find_window, select_messages
 from botservice.history.rows import read_messages
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
-from botservice.storage.references import written_text_of
+from botservice.storage.message_references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.delivery_queries import take_back
 from botservice.turns.turn import error_id

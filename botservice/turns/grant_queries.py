@@ -12,7 +12,7 @@ from botservice.core.states import TurnStatus
 from botservice.people.access_queries import read_decided_at
 from botservice.people.names import person_name
 from botservice.storage.database import Connection
-from botservice.storage.references import decode_references
+from botservice.storage.message_references import decode_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants

@@ -16,7 +16,7 @@ from botservice.people.names import person_name, transport_of
 from botservice.people.usage_queries import HAND_OVER_RATE, count_message
 from botservice.storage.database import Connection
 from botservice.texts import in_language
-from botservice.turns.program_messages import find_or_make, prepare_message, write_message
+from botservice.turns.proactive_messages import find_or_make, prepare_message, write_message
 
 _LONGEST_REASON: Final = 500  # characters
 _MOST_AN_HOUR: Final = 3  # for one person, in all of their chats

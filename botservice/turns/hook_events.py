@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Author, InboundMessage, Message, storable
-from botservice.core.references import Reference, ReferenceKind
 from botservice.people.names import HOOKS
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Delivery, StoredEvent

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from botservice.agent.side_model import SideModel
+from botservice.agent.auxiliary_model import SideModel
 from botservice.conversation.context import AgentContext
 from botservice.conversation.pausing import read_pause
 from botservice.core.errors import BudgetExceeded, LLMError

@@ -28,8 +28,8 @@ from botservice.turns.edits_and_deletions import (
     find_stale,
 )
 from botservice.turns.event_queries import GATHERING
+from botservice.turns.grouped_messages import NewParts, QuestionParts
 from botservice.turns.listening import QUIET
-from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run_options import RunOptions

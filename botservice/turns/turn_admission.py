@@ -21,7 +21,7 @@ from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.event_queries import empty_events
 from botservice.turns.message_parts import find_meant
-from botservice.turns.program_messages import is_let_in
+from botservice.turns.proactive_messages import is_let_in
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, ReadEvent, ReceivedMessage, Transport, TurnMessage
 from botservice.turns.turn import StoredEvent, Turn

@@ -9,8 +9,8 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.conversation.steps import TaskStep
 from botservice.core.errors import TurnGrew
+from botservice.core.message_references import write_out
 from botservice.core.messages import Author, InboundMessage, Message, Role
-from botservice.core.references import write_out
 from botservice.core.states import API, Outcome, TurnStatus
 from botservice.history.chat_history import count_text
 from botservice.history.queries import insert_messages

@@ -20,7 +20,7 @@ from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents
 from botservice.turns.lanes import Lane, Lanes
 from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
-from botservice.turns.program_pacing import EVERY_SECONDS, ProgramLine, is_of_program
+from botservice.turns.program_queue import EVERY_SECONDS, ProgramLine, is_of_program
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_stops

@@ -8,11 +8,11 @@ from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_a
 from telegram.error import InvalidToken, TelegramError
 
 from botservice.core.messages import Attachment, Button, Message, Moment, Role
+from transports.telegram.answer_messages import plan_answer
 from transports.telegram.button_presses import TelegramChoice
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
-from transports.telegram.planning import plan_answer
 from transports.telegram.refused_forms import as_parameters
 
 NOT_TRIED: Final = {

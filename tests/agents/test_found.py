@@ -10,8 +10,8 @@ from botservice.agent.remembering import recall
 from botservice.conversation.step_records import read_steps
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.core.quoting import found_records
+from botservice.history.message_rendering import as_record, describe_found, records_of, room_for_found, size_of
 from botservice.history.search_values import SearchHit
-from botservice.history.shown import as_record, describe_found, records_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
 
 pytestmark = pytest.mark.any_database

@@ -8,8 +8,8 @@ from botservice import AgentContext, AgentService, FunctionsBasedAgent, MessageW
 from botservice.agent.remembering import recall
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.core.quoting import found_records
-from botservice.history.namesakes import account_mark, shared_names
-from botservice.history.shown import as_record_of_namesake, mark_of, room_for_found, size_of
+from botservice.history.message_rendering import as_record_of_namesake, mark_of, room_for_found, size_of
+from botservice.history.same_names import account_mark, shared_names
 from botservice.llm.tokens import counter_for
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.queries import ensure_identity

@@ -10,7 +10,7 @@ from botservice.conversation.step_records import read_steps
 from botservice.core.messages import Message, Role
 from botservice.core.quoting import found_records
 from botservice.history.excerpts import make_excerpt
-from botservice.history.shown import room_for_found, size_of
+from botservice.history.message_rendering import room_for_found, size_of
 from botservice.llm.tokens import counter_for
 from botservice.search.passages import _words_of, rank_passages, split_passages
 from botservice.service import AgentService

@@ -16,10 +16,10 @@ from botservice.commands.memory import MEMORY
 from botservice.core.messages import Attachment, Role
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
+from botservice.people.fact_evidence import is_said_in
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import facts_of
 from botservice.people.facts import Fact, Refused, describe_person
-from botservice.people.own_words import is_said_in
 from botservice.people.queries import find_identity
 from botservice.storage.tables.conversations import prompt_log
 

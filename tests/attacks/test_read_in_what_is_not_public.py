@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
 from botservice.agent.page_addresses import PageAddress, is_public
-from botservice.agent.page_fetching import PageFetcher, PublicNetwork
+from botservice.agent.page_download import PageFetcher, PublicNetwork
 from botservice.core.errors import PageRefused
 
 NOT_PUBLIC = [

@@ -12,11 +12,11 @@ from botservice.core.messages import Message
 from transports.common.too_long_messages import MAX_MESSAGES, is_too_intricate, note
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import as_page
+from transports.slack.answer_messages import plan_answer as plan_for_slack
 from transports.slack.formatting import settled_text, without_pings
-from transports.slack.planning import plan_answer as plan_for_slack
-from transports.slack.reading import readable
+from transports.slack.inbound_messages import readable
+from transports.telegram.answer_messages import plan_answer as plan_for_telegram
 from transports.telegram.live import tail_of
-from transports.telegram.planning import plan_answer as plan_for_telegram
 from transports.web.markdown import render_markdown
 
 SHAPES = dict(shapes())

@@ -14,9 +14,9 @@ from sqlalchemy import select, update
 from standins.bot_api import BotApi
 
 from botservice import Storage
-from botservice.agent import reader
-from botservice.agent import reader_program as program
-from botservice.agent.reader import PageLimits, PdfReader, TooMuchToRead
+from botservice.agent import document_reader as reader
+from botservice.agent import document_reader_program as program
+from botservice.agent.document_reader import PageLimits, PdfReader, TooMuchToRead
 from botservice.core.messages import Attachment
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets

@@ -18,7 +18,7 @@ KNOWN: set[str] = {
     "botservice.llm.openai.error_table",
     "botservice.privacy.account_queries",
     "transports.slack.formatting",
-    "transports.telegram.reading",
+    "transports.telegram.inbound_messages",
 }
 # What owners write in settings, what the demo asks of short texts alone, templates of ours, and the end of a line.
 HARMLESS = (

@@ -10,7 +10,7 @@ from sqlalchemy import LargeBinary, func, select, type_coerce, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
 from botservice.conversation.prompt_log import PromptLog
-from botservice.history.shown import Records
+from botservice.history.message_rendering import Records
 from botservice.storage.tables.columns import compress, decompress
 from botservice.storage.tables.conversations import messages, prompt_log, steps
 from tests.turns.bots import make_service

@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 from botservice.texts import LANGUAGES, number_in_language
 
 _AT_THE_START = (

@@ -30,7 +30,7 @@ OTHERS = {
         "makes the statement that replaces a row, of the table that it is given",
     ),
     "botservice/storage/conversion.py": ({"schema_compatibility"}, "converts the tables of 0.17.0"),
-    "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
+    "botservice/storage/message_references.py": ({"messages"}, "says who is quoted in the row of the message"),
     "botservice/history/queries.py": ({"contexts"}, "numbers messages under the lock of their context"),
     "botservice/history/edit_queries.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
     "botservice/history/note_queries.py": (
@@ -39,7 +39,7 @@ OTHERS = {
     ),
     "botservice/people/queries.py": ({"contexts"}, "keeps who was seen in a context"),
     "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
-    "botservice/turns/program_messages.py": ({"deliveries", "events"}, "stores a program's message and its key"),
+    "botservice/turns/proactive_messages.py": ({"deliveries", "events"}, "stores a program's message and its key"),
     "botservice/turns/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it again",

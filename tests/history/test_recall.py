@@ -10,8 +10,8 @@ from botservice import AgentContext, MessageWindowMessageSelector, NoMessages
 from botservice.core.messages import Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.finding import SearchIndexes
+from botservice.history.message_rendering import Room
 from botservice.history.queries import begin_afresh, find_people
-from botservice.history.shown import Room
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for

@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from standins import office
 
 from botservice import AgentContext, AgentService, Attachment, Author, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.agent.document_reader import OfficeReader
 from botservice.agent.knowledge_base import BETWEEN
-from botservice.agent.reader import OfficeReader
 from botservice.commands.standard import standard_commands
 from botservice.core.errors import KnowledgeError
 from botservice.core.messages import InboundMessage

@@ -14,8 +14,8 @@ from aiohttp.client_proto import ResponseHandler
 from standins.certificates import certificate_for
 from standins.raw_http import RawRequest, chunk, raw_server, response
 
-from botservice.llm.network import tls_context
 from botservice.llm.openai.aiohttp_transport import AiohttpTransport
+from botservice.llm.proxies_and_tls import tls_context
 
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from botservice.conversation.field_values import StepError
 from botservice.conversation.images import read_data_url, write_data_url
-from botservice.conversation.readable import readable
+from botservice.conversation.readable_values import readable
 from botservice.core.messages import Attachment, ToolCall
 
 

@@ -23,8 +23,8 @@ from sqlalchemy import select
 
 from botservice import ScriptedChatLLM
 from botservice.background.observer_answer import sentence_with
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Attachment, Author, Role
-from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.fact_queries import facts_of, visible_facts

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from standins.web_pages import PagesWeb
 
-from botservice.agent.fetch_page import PageReader
-from botservice.agent.page_fetching import FetchLimits, PageFetcher, PublicNetwork
+from botservice.agent.fetch_page_tool import PageReader
+from botservice.agent.page_download import FetchLimits, PageFetcher, PublicNetwork
 
 
 @pytest.fixture

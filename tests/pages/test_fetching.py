@@ -10,7 +10,7 @@ from standins.certificates import certificate_for
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
 from botservice.agent.page_addresses import PageAddress, addresses_in
-from botservice.agent.page_fetching import FetchLimits, PageFetcher, PublicNetwork, decode, look_up
+from botservice.agent.page_download import FetchLimits, PageFetcher, PublicNetwork, decode, look_up
 from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/")

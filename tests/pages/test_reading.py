@@ -4,10 +4,10 @@ import pytest
 from attacks.hostile_files import plain
 from standins.web_pages import PagesWeb, page
 
-from botservice.agent.fetch_page import PageRates, PageReader
+from botservice.agent.document_reader import HtmlReader, PageLimits
+from botservice.agent.fetch_page_tool import PageRates, PageReader
 from botservice.agent.page_addresses import PageAddress
-from botservice.agent.page_fetching import PageFetcher, PublicNetwork
-from botservice.agent.reader import HtmlReader, PageLimits
+from botservice.agent.page_download import PageFetcher, PublicNetwork
 from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/a/b")

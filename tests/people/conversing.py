@@ -7,8 +7,8 @@ from sqlalchemy import update
 
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
 from botservice.agent.remembering import forget_fact, remember
+from botservice.core.message_references import Reference
 from botservice.core.messages import Button, CommandCall, InboundMessage, Message, Role
-from botservice.core.references import Reference
 from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage

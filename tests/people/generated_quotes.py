@@ -23,7 +23,7 @@ from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
 from transports.telegram.inbound_events import BotIdentity
-from transports.telegram.reading import listen
+from transports.telegram.inbound_messages import listen
 
 MARK = re.compile(r"w(\d+)x(\d+)x(\d+)")
 _BOT = BotIdentity(99, "the_bot")

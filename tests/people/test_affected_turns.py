@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from botservice import AgentContext, Author
 from botservice.background.maintenance import Maintenance
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Role
-from botservice.core.references import Reference, ReferenceKind
 from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage

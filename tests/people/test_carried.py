@@ -4,8 +4,8 @@ import pytest
 from people.conversing import ALICE, BOB, NOW, open_chat, say
 
 from botservice import Author
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Role
-from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_messages, forget_person

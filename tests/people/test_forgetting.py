@@ -22,7 +22,7 @@ from botservice import (
 )
 from botservice.agent.remembering import remember
 from botservice.background.maintenance import Maintenance
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.llm.chat import ChatResponse
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import facts_of

@@ -11,7 +11,7 @@ from turns.answered import answer_often, work_with
 
 from botservice import AgentContext, Author, Storage, StorageError
 from botservice.core.errors import StorageUnavailable
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import share_fact
 from botservice.people.facts import Fact

@@ -12,7 +12,7 @@ from turns.messenger import office
 
 from botservice import AgentContext, Attachment, Author, MessageWindowMessageSelector
 from botservice.background.maintenance import Maintenance
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import events, turns
 from botservice.storage.tables.people import access_refusals

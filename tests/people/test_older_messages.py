@@ -5,7 +5,7 @@ from people.conversing import ALICE, BOB, make_older, open_chat, say
 from people.crowd import find_bytes
 
 from botservice import Attachment, Author
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.conversion_messages import OLDER, convert_messages, take_apart

@@ -7,8 +7,8 @@ import pytest
 from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
-from botservice.agent.fetch_page import PAGE_END, FetchPage, PageRates, PageReader
-from botservice.agent.page_fetching import PageFetcher, PublicNetwork
+from botservice.agent.fetch_page_tool import PAGE_END, FetchPage, PageRates, PageReader
+from botservice.agent.page_download import PageFetcher, PublicNetwork
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.skills import Skills
 from botservice.config.setting_choices import FetchAsks
@@ -16,8 +16,8 @@ from botservice.config.settings import Settings
 from botservice.conversation.reminder import Reminder
 from botservice.conversation.reminder import ask as write_task
 from botservice.core.errors import ApprovalPending, SettingsError
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import Author, Role
-from botservice.core.references import Reference, ReferenceKind
 from botservice.factories import build_service
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage

@@ -3,7 +3,7 @@
 import pytest
 from standins import office
 
-from botservice.agent.reader import OfficeReader
+from botservice.agent.document_reader import OfficeReader
 from botservice.core.messages import Attachment
 from transports.common.documents import DocumentReaders, read_document
 

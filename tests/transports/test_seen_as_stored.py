@@ -37,8 +37,8 @@ from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.readable_arguments import has_masked, readable_arguments
 from botservice.turns.unanswered_turns import unread_text
 from transports.markdown.reading import read_whole
-from transports.slack.planning import plan_answer as plan_slack
-from transports.telegram.planning import plan_answer as plan_telegram
+from transports.slack.answer_messages import plan_answer as plan_slack
+from transports.telegram.answer_messages import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
 from transports.web.inspector_steps import show_steps

@@ -6,7 +6,7 @@ import re
 
 from botservice import Author, InboundMessage, ScriptedChatLLM, ToolCall, tool
 from botservice.commands.standard import standard_commands
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.people.access import Access
 from botservice.turns.buttons import write_buttons
 from botservice.turns.commands import parse_command

@@ -15,11 +15,11 @@ from botservice import (
     ScriptedChatLLM,
     tool,
 )
-from botservice.agent.fetch_page import FetchPage
+from botservice.agent.fetch_page_tool import FetchPage
 from botservice.agent.remembering import recall
 from botservice.agent.tool import WEB_SEARCH
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.core.messages import InboundMessage, Role, TokenUsage
-from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.llm.chat import ChatResponse

@@ -12,7 +12,7 @@ from botservice.conversation.queries import find_or_insert_context
 from botservice.core.states import EventKind
 from botservice.people.names import HOOKS
 from botservice.turns.hook_events import HookEvent
-from botservice.turns.program_messages import prepare_message, write_message
+from botservice.turns.proactive_messages import prepare_message, write_message
 from botservice.turns.turn import InboundEvent
 
 HOUR = 3600.0

@@ -8,7 +8,7 @@ from standins import openai_providers as providers
 from standins.openai_api import Failure, OpenAIApi, Recorded, server_error
 
 from botservice import Attachment, FunctionsBasedAgent, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
-from botservice.conversation.readable import image_url
+from botservice.conversation.readable_values import image_url
 from botservice.core.errors import LLMFailure
 from tests.turns.bots import make_service
 

@@ -13,7 +13,7 @@ from botservice import Attachment, FunctionsBasedAgent, InboundMessage, MCPServe
 from botservice.agent.agent import AgentTool
 from botservice.agent.tool_questions import QuestionsAsked, ToolQuestion, questions_of_call
 from botservice.commands.standard import standard_commands
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.people.access import Access
 from botservice.privacy.export_queries import read_others
 from botservice.storage.tables.conversations import deliveries, turn_figures

@@ -26,7 +26,7 @@ from botservice.storage.database import Connection
 from botservice.turns.event_queries import find_event, let_go_of_key
 from botservice.turns.hook_events import HookEvent
 from botservice.turns.inbox import Inbox
-from botservice.turns.program_messages import check_let_in, event_key, find_chat
+from botservice.turns.proactive_messages import check_let_in, event_key, find_chat
 from botservice.turns.queries import place_in_line
 from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks

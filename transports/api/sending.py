@@ -10,7 +10,7 @@ from starlette.routing import Route
 from botservice.app import Application
 from botservice.config.settings import reveal
 from botservice.core.chat_addresses import ChatAddress
-from botservice.turns.program_messages import find_chat
+from botservice.turns.proactive_messages import find_chat
 from transports.api.requests import ApiError, read_fields, text_of, with_token
 
 PATH: Final = "/api/send"

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
-from botservice.agent.reader import OfficeReader, PdfReader, TooMuchToRead
+from botservice.agent.document_reader import OfficeReader, PdfReader, TooMuchToRead
 from botservice.agent.text_encodings import decode
 from botservice.config.settings import Settings
 from botservice.core.messages import Attachment, storable

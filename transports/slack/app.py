@@ -16,16 +16,16 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.pacing import Pace
+from transports.slack.answer_messages import plan_answer
 from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error, translate
 from transports.slack.context import Manners, SlackContext
 from transports.slack.home import Suggestions
 from transports.slack.inbound_events import COMMAND_PREFIX
+from transports.slack.inbound_messages import SlackReader
 from transports.slack.installing import Installing, OAuthApp
 from transports.slack.intake import SlackIntake
 from transports.slack.live import SlackLiveAnswers
-from transports.slack.planning import plan_answer
-from transports.slack.reading import SlackReader
 from transports.slack.sending import SlackSender
 from transports.slack.sessions import give_title
 from transports.slack.streams import MAX_STREAMS, Streams

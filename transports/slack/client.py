@@ -15,7 +15,7 @@ from slack_sdk.proxy_env_variable_loader import load_http_proxy_from_env
 from slack_sdk.web.async_client import AsyncWebClient
 
 from botservice.core.errors import BotServiceError, DeliveryError, DeliveryRefused, DeliveryUnknown
-from botservice.llm.network import name_proxy
+from botservice.llm.proxies_and_tls import name_proxy
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)

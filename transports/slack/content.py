@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from botservice.conversation.context_keys import ContextKeys
+from botservice.core.message_references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.core.messages import Author
-from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.storage.database import Storage
 from transports.common.json_fields import field, items_of
 from transports.slack.inbound_events import SlackMessage, account_of, timestamp, word

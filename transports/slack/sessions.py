@@ -18,8 +18,8 @@ from botservice.turns.call_queries import find_kinds_awaited
 from botservice.turns.turn import Delivery
 from transports.slack.client import SlackFailure
 from transports.slack.context import SlackContext
+from transports.slack.inbound_messages import readable
 from transports.slack.queries import has_title, list_questions, mark_titled
-from transports.slack.reading import readable
 from transports.slack.refusals import Feature
 from transports.slack.workspaces import Workspace
 

@@ -22,17 +22,17 @@ from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.documents import DocumentReaders
 from transports.common.json_fields import field
 from transports.common.pacing import Pace
+from transports.telegram.answer_messages import plan_answer
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.context import TelegramContext, TelegramTempo
 from transports.telegram.failures import as_delivery_error, reason_of
+from transports.telegram.grouped_messages import belong_together
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, was_spoken
+from transports.telegram.inbound_messages import TelegramReader
 from transports.telegram.intake import TelegramIntake
 from transports.telegram.live import show_turn
-from transports.telegram.planning import plan_answer
-from transports.telegram.question_parts import belong_together
-from transports.telegram.reading import TelegramReader
 from transports.telegram.sending import TelegramSender, Topics
 from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling
 

@@ -28,7 +28,7 @@ from telegram.request import BaseRequest, RequestData
 from botservice.core.messages import storable
 from botservice.core.threads import run_in_thread
 from botservice.llm.connector import LONGEST_HEADER, Connector
-from botservice.llm.network import name_proxy, tls_context
+from botservice.llm.proxies_and_tls import name_proxy, tls_context
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 

@@ -17,7 +17,7 @@ from telegram.error import (
 )
 
 from botservice.core.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
-from botservice.llm.network import THROUGH
+from botservice.llm.proxies_and_tls import THROUGH
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (

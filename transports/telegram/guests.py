@@ -15,12 +15,12 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.json_fields import integer
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
+from transports.telegram.answer_messages import formatted
 from transports.telegram.client import BotClient
 from transports.telegram.context import TelegramContext
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, language_of
-from transports.telegram.planning import formatted
 
 logger = logging.getLogger(__name__)
 

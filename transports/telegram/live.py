@@ -28,8 +28,8 @@ from transports.telegram.inbound_events import (
     send_parameters,
     stored_update,
 )
+from transports.telegram.inbound_messages import listen
 from transports.telegram.message_splitting import format_markdown
-from transports.telegram.reading import listen
 from transports.telegram.refused_forms import THINKING
 
 logger = logging.getLogger(__name__)

@@ -25,8 +25,14 @@ from botservice.people.queries import find_identity
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, say
+from botservice.turns.browser_chat_queries import (
+    find_answered_turn,
+    find_saying,
+    list_conversations,
+    list_messages,
+    list_told,
+)
 from botservice.turns.earlier_turns import find_attempt
-from botservice.turns.page_queries import find_answered_turn, find_saying, list_conversations, list_messages, list_told
 from transports.web.backend import Backend, Refusal
 from transports.web.files import parse_text, without_contents
 from transports.web.inbound_events import FIRST, NAME, find_chat, is_mine, session_in

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed
+from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.step_parts import content_of, section_names
 from botservice.core.messages import TokenUsage

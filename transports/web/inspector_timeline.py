@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed, match_results
+from botservice.conversation.readable_values import listed, match_results
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
 from botservice.conversation.tool_calls import state_of_unmade

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from botservice.agent.agent import Agent
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed
+from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
 from botservice.core.states import UNFINISHED, Outcome, TurnStatus

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable import listed
+from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep
 from botservice.conversation.tool_calls import state_of_unmade
@@ -30,7 +30,7 @@ from botservice.devtools.queries import (
 from botservice.devtools.turn_queries import FoundTurn, find_with_failed_calls
 from botservice.people.names import key_text
 from botservice.storage.database import Connection
-from botservice.storage.references import written_text_of
+from botservice.storage.message_references import written_text_of
 from botservice.transport_plugins import platform_label
 from botservice.turns.call_queries import find_of_turns
 from botservice.turns.readable_arguments import readable_arguments

@@ -10,10 +10,10 @@ from botservice.conversation.tool_calls import MadeCall, read_made_calls, state_
 from botservice.core.messages import Button, Message, Role, ToolCall
 from botservice.storage.blobs import digest_of
 from botservice.storage.database import Connection
-from botservice.storage.references import full_text_of
+from botservice.storage.message_references import full_text_of
+from botservice.turns.browser_chat_queries import ASIDE
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.decisions import order_of
-from botservice.turns.page_queries import ASIDE
 from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.transport import BUTTONS, Payload
 from transports.common.growing_answer import Step

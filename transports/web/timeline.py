@@ -12,8 +12,7 @@ from botservice.core.states import Outcome
 from botservice.history.queries import find_message, find_position
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
-from botservice.turns.commands import parse_command
-from botservice.turns.page_queries import (
+from botservice.turns.browser_chat_queries import (
     AFTER_MESSAGE,
     AFTER_POSITION,
     ASIDE,
@@ -30,6 +29,7 @@ from botservice.turns.page_queries import (
     list_shown,
     list_waiting,
 )
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.web.inbound_events import context_keys, is_mine, read_event, read_post
 from transports.web.markdown import render_formatted

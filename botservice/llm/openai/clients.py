@@ -14,8 +14,8 @@ from urllib.request import proxy_bypass
 from botservice.config.settings import OPENAI_API_URL, ModelSettings, reveal
 from botservice.core.arguments import check_address
 from botservice.core.errors import LLMError, SettingsError
-from botservice.llm.network import tls_context
 from botservice.llm.openai.options import address_of
+from botservice.llm.proxies_and_tls import tls_context
 from botservice.telemetry.logs import register_secret
 
 if TYPE_CHECKING:

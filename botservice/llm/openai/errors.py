@@ -14,7 +14,6 @@ import httpx2
 
 from botservice.config.settings import OPENAI_API_URL
 from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
-from botservice.llm.network import through_proxy
 from botservice.llm.openai.error_table import (
     AUDIO,
     CHAT_PATH,
@@ -27,6 +26,7 @@ from botservice.llm.openai.error_table import (
     ONE_IMAGE,
     RULES,
 )
+from botservice.llm.proxies_and_tls import through_proxy
 
 if TYPE_CHECKING:
     import openai

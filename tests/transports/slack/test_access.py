@@ -8,7 +8,7 @@ from botservice import Storage
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.texts import LANGUAGES, in_language
-from transports.slack.planning import as_typed
+from transports.slack.answer_messages import as_typed
 
 MENTION = f"<@{BOT_USER}>"
 CHANNEL = "C0GENERAL"

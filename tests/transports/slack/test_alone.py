@@ -7,8 +7,8 @@ from botservice import Storage
 from botservice.config.setting_choices import SlackPings
 from botservice.core.messages import Message, Role
 from botservice.turns.turn import StoredEvent
+from transports.slack.answer_messages import plan_answer
 from transports.slack.inbound_events import EventSource, raw
-from transports.slack.planning import plan_answer
 
 BOT = f"<@{BOT_USER}>"
 CHANNEL = "C0GENERAL"

@@ -6,8 +6,8 @@ import pytest
 from standins.slack_api import BOT_USER, SlackApi
 
 from transports.slack.content import words_of, words_of_shared
+from transports.slack.inbound_messages import readable
 from transports.slack.interactions import ASK_CALLBACK
-from transports.slack.reading import readable
 
 MENTION = f"<@{BOT_USER}>"
 

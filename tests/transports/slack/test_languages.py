@@ -10,8 +10,8 @@ from standins.slack_api import SlackApi
 from botservice import LLMError, ToolCall
 from botservice.agent.remembering import remember
 from botservice.texts import date_in_language, in_language
+from transports.slack.answer_messages import as_typed
 from transports.slack.interactions import ASK_CALLBACK
-from transports.slack.planning import as_typed
 
 SPOKEN = [("ja-JP", "ja"), ("fr-FR", "fr"), ("sv-SE", "en")]
 

@@ -10,7 +10,7 @@ from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import AgentContext, Author, Message, Storage, ToolCall
 from botservice.agent.remembering import remember
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.people.facts import Refused
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person

@@ -11,7 +11,7 @@ from standins.clocks import TIMES_AS_FAST, JumpingClock, fast_clock
 from botservice import AgentContext, Attachment, Storage, Tool, ToolCall
 from botservice.core.messages import Message, Role
 from botservice.storage.tables.conversations import deliveries
-from transports.telegram.planning import plan_answer
+from transports.telegram.answer_messages import plan_answer
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

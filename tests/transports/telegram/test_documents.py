@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from standins.serving import Exchange, Served
 
-from botservice.agent.reader import PdfReader
+from botservice.agent.document_reader import PdfReader
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
 from botservice.llm.openai.speech import OpenAITranscriber

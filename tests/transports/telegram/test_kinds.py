@@ -10,8 +10,8 @@ from standins.bot_api import BotApi
 from telegram import Message
 
 from transports.telegram.inbound_events import BotIdentity, read_event
+from transports.telegram.inbound_messages import listen
 from transports.telegram.message_fields import DESCRIBED, DESCRIBED_HERE, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
-from transports.telegram.reading import listen
 
 BOT = BotIdentity(7140000001, "stand_in_bot")
 NEWER = {"rich_message", "receiver_user", "ephemeral_message_id", "community_chat_added", "community_chat_removed"}

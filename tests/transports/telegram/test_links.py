@@ -6,8 +6,8 @@ import pytest
 from standins.bot_api import BotApi, Person
 
 from transports.telegram.inbound_events import BotIdentity
+from transports.telegram.inbound_messages import listen
 from transports.telegram.message_fields import with_links, words_of
-from transports.telegram.reading import listen
 
 GROUP = -1001000000001
 ADA = Person(1, "Ada")

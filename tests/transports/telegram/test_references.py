@@ -10,7 +10,7 @@ from standins.bot_api import BotApi, Person
 from standins.bot_api.media import attached
 
 from botservice import AgentContext, Author, Message, Storage
-from botservice.core.references import Reference, ReferenceKind
+from botservice.core.message_references import Reference, ReferenceKind
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import deliveries, turns

@@ -8,8 +8,8 @@ from typing import Final
 from botservice.agent.prompt import IMAGE_TOKENS_TEXT, TOKENS_AROUND_A_MESSAGE, size_of
 from botservice.conversation.agent_memory import RenderedStep
 from botservice.core.messages import Message
+from botservice.history.message_rendering import count_again, found_sizes, is_image, mark_of, mention
 from botservice.history.search_values import SearchHit
-from botservice.history.shown import count_again, found_sizes, is_image, mark_of, mention
 from botservice.llm.tokens import TokenCounter
 
 _CUT_MARK = "\n[… cut: too long to be read as a whole …]\n"

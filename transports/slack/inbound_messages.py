@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from botservice.conversation.context_keys import ContextKeys
+from botservice.core.message_references import Reference
 from botservice.core.messages import Author, CommandCall, InboundMessage
-from botservice.core.references import Reference
 from botservice.storage.database import Storage
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import StoredEvent

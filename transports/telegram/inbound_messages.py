@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from botservice.core.message_references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.core.messages import Author, InboundMessage
-from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.common.documents import ExtractedFiles
 from transports.common.json_fields import field, integer, items_of, string

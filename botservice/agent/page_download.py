@@ -20,7 +20,7 @@ import httpcore2
 
 from botservice.agent.page_addresses import PageAddress, is_public
 from botservice.core.errors import PageRefused
-from botservice.llm.network import tls_context
+from botservice.llm.proxies_and_tls import tls_context
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a name, as numbers."""

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
+from botservice.core.message_references import Reference, ReferenceKind, write_out
 from botservice.core.messages import Author, storable
-from botservice.core.references import Reference, ReferenceKind, write_out
 from botservice.storage.statements import select_among
 from botservice.storage.tables.conversations import message_references, messages
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 from botservice.core.messages import SHOWN_TYPES, Attachment, Author, Message, Role
 from botservice.core.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 from botservice.history.excerpts import LONGEST_RECORD, make_excerpt, read_on, whole_of
-from botservice.history.namesakes import account_mark, is_shared
+from botservice.history.same_names import account_mark, is_shared
 from botservice.history.search_values import SearchHit
 from botservice.llm.tokens import TokenCounter
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from botservice.agent.document_reader import HtmlReader, PdfReader, TooMuchToRead
 from botservice.agent.page_addresses import PageAddress, addresses_in
-from botservice.agent.page_fetching import FetchedPage, PageFetcher, decode
-from botservice.agent.reader import HtmlReader, PdfReader, TooMuchToRead
+from botservice.agent.page_download import FetchedPage, PageFetcher, decode
 from botservice.agent.tool import Tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import replace
 from typing import Final
 
-from botservice.conversation.kept_out import KeptOut, PromptBounds
-from botservice.conversation.readable import image_url
+from botservice.conversation.prompt_exclusions import KeptOut, PromptBounds
+from botservice.conversation.readable_values import image_url
 from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.core.messages import Attachment, Message
-from botservice.history.shown import is_image
+from botservice.history.message_rendering import is_image
 from botservice.llm.chat import picture_digest
 
 _MAYBE: Final = (LLMFailure.UNSUPPORTED_INPUT, LLMFailure.CONTENT_FILTER)

@@ -16,7 +16,7 @@ from botservice.people.fact_keeping import TOPICS_BY_SUBJECT
 from botservice.people.fact_queries import own_words_in, visible_facts
 from botservice.people.names import is_chat_name
 from botservice.storage.database import Connection
-from botservice.storage.references import full_text_of
+from botservice.storage.message_references import full_text_of
 
 _MOST_KNOWN: Final = 60  # keys of what is known of one person
 _LEAST_SHARE: Final = 6  # of the room for notes, that newer ones get at least: one part in so many

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from botservice import LLMError, ScriptedChatLLM, Storage
-from botservice.agent.side_model import SideModel
+from botservice.agent.auxiliary_model import SideModel
 from botservice.people.budgets import Budgets
 
 QUESTION = [{"role": "user", "content": "yes or no?"}]

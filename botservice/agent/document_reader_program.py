@@ -1,7 +1,7 @@
 """The text of PDFs, office documents and web pages: a program that ends when it takes too much or nobody waits for it.
 
-It imports nothing of the service, so that it starts quickly; `botservice.agent.reader` starts it. What it is given
-comes by stdin: one line with the limits, then the file. What it finds goes to stdout: a sign and the text.
+It imports nothing of the service, so that it starts quickly; `botservice.agent.document_reader` starts it. What it is
+given comes by stdin: one line with the limits, then the file. What it finds goes to stdout: a sign and the text.
 """
 
 import contextlib

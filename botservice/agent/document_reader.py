@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final
 
-from botservice.agent import reader_program as program
+from botservice.agent import document_reader_program as program
 from botservice.core.errors import BotServiceError
 
 _AT_ONCE: Final = 2

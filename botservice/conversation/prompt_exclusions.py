@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from botservice.core.messages import Message
-from botservice.history.shown import mention
+from botservice.history.message_rendering import mention
 
 
 @dataclass(frozen=True, slots=True)
