@@ -54,7 +54,7 @@ async def test_conversations_are_listed_those_with_the_newest_messages_first(sto
     await one.chat_history.append_user_message("d", created_at=at)
     listed = await list_contexts(storage)
     assert [(each.id, each.message_count) for each in listed] == [(one.id, 3), (two.id, 1), (silent.id, 0)]
-    assert [each.id for each in await list_contexts(storage, limit=1, offset=1)] == [two.id]
+    assert [each.id for each in await list_contexts(storage, limit=2)] == [one.id, two.id]
     assert listed[1].as_dict() == {
         "id": two.id,
         "keys": {"transport": "test", "chat_id": "two"},

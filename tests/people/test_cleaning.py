@@ -118,7 +118,7 @@ async def test_where_no_worker_runs_maintenance_finishes_what_a_turn_of_a_progra
     await command(chat, f"/memory delete {fact.id}", ALICE, COMMANDS)
     model.go.set()
     await asking
-    assert await places_of(storage, FACT) == ["messages", "events", "prompt_log"]
+    assert await places_of(storage, FACT) == ["blobs", "messages", "events"]
     await Maintenance(storage, clock=lambda: storage.now() + timedelta(minutes=1)).run_once()
     assert await places_of(storage, FACT) == ["messages"]
 
