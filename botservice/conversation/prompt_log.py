@@ -287,9 +287,11 @@ class _Rendering:
 
 def _digests(value: Any) -> Iterator[str]:
     """Yield the digests that a stored value names."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         digest = value.get("$text") or value.get("$image")
         if isinstance(digest, str):
             yield digest
-    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _digests(each)
+        value = value.values()
+    for each in value:
+        if isinstance(each, dict | list):
+            yield from _digests(each)
