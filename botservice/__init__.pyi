@@ -3,7 +3,7 @@ from .agent.agent import Agent as Agent
 from .agent.agent import FinishAction as FinishAction
 from .agent.agent import Plan as Plan
 from .agent.final_answer_checks import FinalAnswerCheck as FinalAnswerCheck
-from .agent.functions_based import FunctionsBasedAgent as FunctionsBasedAgent
+from .agent.functions_based_agent import FunctionsBasedAgent as FunctionsBasedAgent
 from .agent.prompt import Prompt as Prompt
 from .agent.remembering import forget_fact as forget_fact
 from .agent.remembering import remember as remember
@@ -36,7 +36,6 @@ from .conversation.steps import TaskStep as TaskStep
 from .conversation.steps import UnknownStep as UnknownStep
 from .conversation.sub_runs import SubRun as SubRun
 from .conversation.sub_runs import sub_runs as sub_runs
-from .core.capabilities import Capabilities as Capabilities
 from .core.errors import ApprovalPending as ApprovalPending
 from .core.errors import BotServiceError as BotServiceError
 from .core.errors import ChatRefused as ChatRefused
@@ -76,6 +75,7 @@ from .core.messages import Message as Message
 from .core.messages import Role as Role
 from .core.messages import TokenUsage as TokenUsage
 from .core.messages import ToolCall as ToolCall
+from .core.platform_capabilities import Capabilities as Capabilities
 from .core.states import EventKind as EventKind
 from .history.chat_history import ChatHistory as ChatHistory
 from .history.embeddings import Embedder as Embedder

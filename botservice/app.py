@@ -11,7 +11,7 @@ from botservice.background.alerts import FailureAlerts
 from botservice.background.maintenance import Maintenance
 from botservice.config.settings import Settings, reveal
 from botservice.conversation.queries import read_context_keys
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_alongside
 from botservice.core.states import EventKind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dotenv import dotenv_values
 
-from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
+from botservice.agent.functions_based_agent import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import built_in, order_tea
@@ -26,7 +26,7 @@ from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.storage.database import Storage
-from botservice.turns.handing_over import HandOver
+from botservice.turns.hand_over_tool import HandOver
 from botservice.turns.listening import ListeningGate
 from botservice.turns.usage_recorder import models_of
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import BaseModel
 
 from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent, adopted_agent
-from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
+from botservice.agent.functions_based_agent import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.commands.command import Command, checked_commands
 from botservice.commands.standard import standard_commands
 from botservice.config.setting_choices import check_bot_name
@@ -20,7 +20,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.images import as_attachment
 from botservice.conversation.snapshots import Snapshot, read_snapshot
-from botservice.core.arguments import adopt, check, check_can, check_listed
+from botservice.core.argument_checks import adopt, check, check_can, check_listed
 from botservice.core.errors import (
     BudgetExceeded,
     InvalidOutput,
@@ -33,15 +33,15 @@ from botservice.core.errors import (
 from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message
 from botservice.core.states import API, Outcome, TurnStatus
 from botservice.history.embeddings import Embedder
-from botservice.llm.output_form import OutputForm
+from botservice.llm.structured_output import OutputForm
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
+from botservice.turns.call_decisions import decide, hand_in
 from botservice.turns.call_queries import find_due_turn
-from botservice.turns.decisions import decide, hand_in
 from botservice.turns.proactive_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.program_claims import ProgramClaims, open_storage
 from botservice.turns.queries import begin_again, finish_turn, reopen_turn

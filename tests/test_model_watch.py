@@ -17,7 +17,7 @@ from botservice import AgentService, FallbackLLM, FunctionsBasedAgent, OpenAICha
 from botservice.background.model_watch import used_models, watching_models
 from botservice.config.settings import Settings
 from botservice.factories import build_service
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 
 SOON = str(datetime.now(UTC).date() + timedelta(days=30))
 PATIENCE_SECONDS = 60

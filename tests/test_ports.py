@@ -20,7 +20,7 @@ from botservice import (
     ScriptedChatLLM,
     Toolset,
 )
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.transport_plugins import TransportPlugin
 from botservice.turns.transport import Live, Transport
 

@@ -11,7 +11,7 @@ from botservice.agent.tool import NeedsApproval, Tool
 from botservice.agent.toolbox import Toolset
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, InvalidTool
 from botservice.core.messages import Attachment, Button, TokenUsage, ToolCall
 from botservice.history.window import MessageSelector

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from botservice.agent.shared_refusals import SharedRefusals
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage
 from botservice.llm.asking import ask

@@ -49,7 +49,7 @@ from botservice.people.names import is_guest
 from botservice.storage.database import Connection
 
 if TYPE_CHECKING:
-    from botservice.agent.functions_based import FunctionsBasedAgent
+    from botservice.agent.functions_based_agent import FunctionsBasedAgent
 
 _MOST_PASSAGES = 8
 _UNLIMITED = 1_000_000_000  # tokens

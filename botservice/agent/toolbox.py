@@ -14,7 +14,7 @@ from botservice.agent.tool import Tool
 from botservice.agent.tool_rights import find_allowed, note_withheld
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
-from botservice.core.arguments import adopt, check_listed
+from botservice.core.argument_checks import adopt, check_listed
 from botservice.core.messages import ToolCall
 from botservice.people.names import is_guest
 from botservice.search.grammar import FUNCTION_WORDS

@@ -14,7 +14,7 @@ from botservice.core.loading import SETTLING_SECONDS
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.llm.chat import ChatLLM
 from botservice.llm.model_notices import ModelNotice, UsedModel, examine_models
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 from botservice.llm.openai.llm import DEFAULT_MODEL, OpenAIChatLLM
 from botservice.service import AgentService
 

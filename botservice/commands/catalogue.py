@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import InboundMessage
+from botservice.core.platform_capabilities import Capabilities
 from botservice.storage.database import Connection
 from botservice.storage.failures import Failure, is_lost_connection
 from botservice.texts.formatted import with_commands

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from re import fullmatch
 
-from botservice.core.arguments import check, check_can, check_listed, is_async
+from botservice.core.argument_checks import check, check_can, check_listed, is_async
 from botservice.core.errors import BotServiceError, InvalidArgument
 from botservice.people.fact_queries import is_private
 from botservice.people.identities import Identity

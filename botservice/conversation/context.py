@@ -27,7 +27,7 @@ from botservice.history.chat_history import ChatHistory
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
 from botservice.llm.chat import BeforeCall, TextSink
-from botservice.llm.output_form import OutputForm
+from botservice.llm.structured_output import OutputForm
 from botservice.storage.database import Connection, Storage
 
 

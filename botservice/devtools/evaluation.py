@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.agent.agent import Agent
-from botservice.agent.functions_based import FunctionsBasedAgent
+from botservice.agent.functions_based_agent import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO, OWNER_ROLE

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.agent.agent import Agent
-from botservice.agent.functions_based import FunctionsBasedAgent
+from botservice.agent.functions_based_agent import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.sources import with_sources
 from botservice.agent.tool import HostedTool, Tool
@@ -20,7 +20,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.steps import ActionStep, PlanningStep
 from botservice.conversation.sub_runs import usage_of
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, LLMError, SettingsError
 from botservice.core.messages import TokenUsage, ToolCall, is_blank
 from botservice.devtools.queries import list_questions

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from botservice.config.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
-from botservice.core.arguments import check_seconds
+from botservice.core.argument_checks import check_seconds
 from botservice.core.errors import LLMError
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 
 if TYPE_CHECKING:
     import numpy as np

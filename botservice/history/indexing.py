@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.core.messages import Role
 from botservice.history.documents import searchable_text

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from botservice.core.arguments import adopt, check_listed
+from botservice.core.argument_checks import adopt, check_listed
 from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.asking import offered_to
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema

@@ -9,7 +9,7 @@ from typing import Final
 
 from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.openai.catalogue import Lifetime, Shutdown, known_shutdown, read_catalogue, read_model
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 from botservice.llm.server_limits import is_openai
 
 NOTICE_DAYS: Final = 60

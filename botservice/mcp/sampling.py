@@ -7,7 +7,7 @@ calls are reserved, counted and recorded as those are.
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.agent import AgentTool
-from botservice.agent.functions_based import FunctionsBasedAgent
+from botservice.agent.functions_based_agent import FunctionsBasedAgent
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import storable
 from botservice.llm.chat import ChatLLM

@@ -16,7 +16,7 @@ from botservice.agent.tool_rights import find_allowed
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
-from botservice.core.arguments import is_async
+from botservice.core.argument_checks import is_async
 from botservice.core.messages import ToolCall
 from botservice.core.states import PendingKind, PendingStatus
 from botservice.core.threads import run_in_thread

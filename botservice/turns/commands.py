@@ -7,9 +7,9 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Final, Protocol
 
 from botservice.conversation.context import AgentContext
-from botservice.core.capabilities import Capabilities
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
+from botservice.core.platform_capabilities import Capabilities
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets

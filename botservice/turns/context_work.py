@@ -9,7 +9,7 @@ from typing import Final
 
 from botservice.agent.refused_content import may_be_one_message
 from botservice.conversation.reminder import Reminder
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import (
     BudgetExceeded,
     ClaimLost,

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, insert, select, update
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.images import as_attachment
 from botservice.conversation.queries import find_context, find_or_insert_context, note_untrusted, read_context_keys
-from botservice.core.arguments import check, check_listed
+from botservice.core.argument_checks import check, check_listed
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError
 from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable

@@ -16,8 +16,8 @@ from botservice.core.visible_text import as_it_looks
 from botservice.storage.database import Connection
 from botservice.texts import in_language
 from botservice.texts.formatted import code, say
+from botservice.turns.call_decisions import is_own
 from botservice.turns.call_queries import find_call, find_open, find_sent_as, store_exchange
-from botservice.turns.decisions import is_own
 from botservice.turns.waiting_calls import WaitingCall
 
 ANSWER: Final = "answer"

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
+from botservice.core.platform_capabilities import Capabilities
 from botservice.turns.turn import Delivery, StoredEvent
 
 if TYPE_CHECKING:

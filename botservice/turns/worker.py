@@ -7,7 +7,7 @@ from collections.abc import Collection, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind

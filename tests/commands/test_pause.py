@@ -19,7 +19,7 @@ from botservice.factories import build_hand_over
 from botservice.people.access import Access
 from botservice.privacy.forgetting import forget_chat
 from botservice.texts import in_language
-from botservice.turns.handing_over import HandOver
+from botservice.turns.hand_over_tool import HandOver
 
 OWNERS = Access(owners=frozenset({"messenger:7"}))
 TOLD = in_language("pause.told", "en")

@@ -10,7 +10,7 @@ from standins.openai_catalogue import may_not_list, wrong_key
 from botservice.config.settings import OPENAI_API_URL, ModelSettings
 from botservice.llm.model_notices import NOTICE_DAYS, UsedModel, _shutdown, _tools_notice, examine_models
 from botservice.llm.openai.catalogue import TABLE_DATE, Lifetime, Shutdown, known_shutdown, read_date
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 
 TODAY = date(2026, 11, 22)
 

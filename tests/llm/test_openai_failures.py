@@ -23,8 +23,8 @@ from standins.openai_api import (
 from standins.raw_http import RawRequest, raw_server, response
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
-from botservice.llm.openai.clients import Connections
 from botservice.llm.openai.errors import translate
+from botservice.llm.openai.http_client import Connections
 from botservice.llm.proxies_and_tls import tls_context
 
 HELLO = [{"role": "user", "content": "hello, my secret is 12345"}]

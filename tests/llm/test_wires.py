@@ -9,7 +9,7 @@ import pytest
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi, Reply, ToolUse
 
 from botservice import LLMError, LLMFailure, OpenAIChatLLM
-from botservice.llm.openai.clients import Connections
+from botservice.llm.openai.http_client import Connections
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADD: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}

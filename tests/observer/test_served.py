@@ -12,7 +12,7 @@ from botservice.app import running
 from botservice.background.model_watch import used_models
 from botservice.config.settings import Settings
 from botservice.factories import build_observer, build_service
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 
 
 def settings(**values):

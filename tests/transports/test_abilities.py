@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from botservice import Author, Capabilities
-from botservice.core.arguments import adopt
+from botservice.core.argument_checks import adopt
 from botservice.turns.transport import NoTransport, Transport
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport

@@ -16,7 +16,7 @@ from botservice import (
 )
 from botservice.commands.standard import standard_commands
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.decisions import Decider, decide_now, order_of
+from botservice.turns.call_decisions import Decider, decide_now, order_of
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from tests.turns.bots import call, make_service

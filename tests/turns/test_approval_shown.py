@@ -9,8 +9,8 @@ from turns.bots import waiting_call
 from botservice import Author
 from botservice.texts import LANGUAGES
 from botservice.turns.approval_message import ApprovalRequest, show_requests
+from botservice.turns.call_decisions import order_of, parse_order
 from botservice.turns.commands import parse_command
-from botservice.turns.decisions import order_of, parse_order
 from botservice.turns.readable_arguments import has_masked, readable_arguments
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

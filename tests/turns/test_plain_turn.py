@@ -22,7 +22,7 @@ NOT_NEEDED = {
     *("turns/reminder_scheduler.py", "turns/unanswered_turns.py"),
     *("turns/sub_agents.py", "turns/open_step.py", "turns/spoken_answers.py"),
     *("turns/call_queries.py", "turns/suspension.py", "turns/turn_admission.py", "turns/control_effects.py"),
-    *("commands/catalogue.py", "core/capabilities.py", "core/personas.py"),
+    *("commands/catalogue.py", "core/platform_capabilities.py", "core/personas.py"),
 }
 
 

@@ -10,7 +10,7 @@ from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 from turns.bots import add, call, make_service
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, InvalidArgument, InvalidOutput, OpenAIChatLLM
-from botservice.llm.output_form import OutputForm
+from botservice.llm.structured_output import OutputForm
 
 pytestmark = pytest.mark.any_database
 

@@ -321,7 +321,7 @@ async def test_a_result_that_comes_later_is_answered_when_it_comes(storage):
         await bot.say("hi", "bob")
         await bot.shows(lambda texts: len(texts) == 2)
         from botservice import AgentContext
-        from botservice.turns.decisions import hand_in
+        from botservice.turns.call_decisions import hand_in
 
         context = await AgentContext.get_or_create(storage, keys("1"))
         assert await hand_in(context, "letter 1", "arrived", storage.now())

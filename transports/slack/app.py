@@ -7,9 +7,9 @@ from typing import Final
 from starlette.routing import BaseRoute, Route
 
 from botservice.config.setting_choices import SlackListen
-from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError, DeliveryError
 from botservice.core.messages import Author, InboundMessage, Message
+from botservice.core.platform_capabilities import Capabilities
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord

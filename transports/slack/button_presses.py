@@ -13,8 +13,8 @@ from botservice.core.messages import Author
 from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.texts.formatted import with_commands
-from botservice.turns.decisions import Decision
-from botservice.turns.decisions import order_of as decision_of
+from botservice.turns.call_decisions import Decision
+from botservice.turns.call_decisions import order_of as decision_of
 from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent

@@ -10,9 +10,9 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
-from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage, Message
+from botservice.core.platform_capabilities import Capabilities
 from botservice.people.names import is_direct_topic, is_guest
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox

@@ -14,8 +14,8 @@ from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.texts import in_language
+from botservice.turns.call_decisions import order_of
 from botservice.turns.commands import parse_command
-from botservice.turns.decisions import order_of
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
 from transports.common.json_fields import field, integer, string

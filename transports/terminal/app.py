@@ -11,15 +11,15 @@ from typing import Final, TextIO
 from starlette.routing import BaseRoute
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
+from botservice.core.platform_capabilities import Capabilities
 from botservice.core.quoting import quote_in_markdown
 from botservice.core.states import EventKind, PendingKind
 from botservice.storage.database import Storage
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.call_decisions import order_of
 from botservice.turns.call_queries import find_kinds_awaited
 from botservice.turns.commands import parse_command
-from botservice.turns.decisions import order_of
 from botservice.turns.event_queries import goes_on, is_over
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport

@@ -11,8 +11,8 @@ from botservice.commands.command import Command
 from botservice.commands.links import LINK_PATH
 from botservice.commands.standard import standard_commands
 from botservice.config.setting_choices import DEFAULT_BOT_NAME
-from botservice.core.capabilities import Capabilities
 from botservice.core.messages import InboundMessage, Message
+from botservice.core.platform_capabilities import Capabilities
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport

@@ -13,7 +13,7 @@ from botservice.storage.database import Connection
 from botservice.storage.message_references import full_text_of
 from botservice.turns.browser_chat_queries import ASIDE
 from botservice.turns.buttons import read_buttons, write_buttons
-from botservice.turns.decisions import order_of
+from botservice.turns.call_decisions import order_of
 from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.transport import BUTTONS, Payload
 from transports.common.growing_answer import Step

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from botservice.core.errors import LLMError, LLMFailure
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 
 TABLE_DATE: Final = date(2026, 11, 22)
 

@@ -10,14 +10,14 @@ import httpx2
 
 from botservice.config.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.config.settings import ModelSettings, one_of
-from botservice.core.arguments import check_seconds
+from botservice.core.argument_checks import check_seconds
 from botservice.core.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.answer_stream import AnswerStream
 from botservice.llm.openai.call import OpenAICall
-from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
+from botservice.llm.openai.http_client import OpenAIClients
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.server_limits import ServerLimits, Wire, is_digest, is_openai
 

@@ -7,7 +7,7 @@ import httpx2
 from botservice.config.settings import ModelSettings
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
-from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.http_client import OpenAIClients
 from botservice.llm.openai.options import address_of
 from botservice.llm.proxies_and_tls import tls_context
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from urllib.request import proxy_bypass
 
 from botservice.config.settings import OPENAI_API_URL, ModelSettings, reveal
-from botservice.core.arguments import check_address
+from botservice.core.argument_checks import check_address
 from botservice.core.errors import LLMError, SettingsError
 from botservice.llm.openai.options import address_of
 from botservice.llm.proxies_and_tls import tls_context

@@ -30,7 +30,7 @@ from botservice.conversation.prompt_exclusions import UNBOUNDED, KeptOut, Prompt
 from botservice.conversation.readable_values import images
 from botservice.conversation.refusal_queries import note_told, write_kept_out
 from botservice.conversation.steps import MemoryStep
-from botservice.core.arguments import adopt, check, check_can, check_listed
+from botservice.core.argument_checks import adopt, check, check_can, check_listed
 from botservice.core.errors import InvalidTool, LLMError
 from botservice.core.messages import Button, Message, is_blank
 from botservice.history.notes import NOTES_TOKENS
