@@ -229,3 +229,18 @@ async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(sql
         with pytest.raises(StorageUnavailable, match="can't start new thread"):
             await sqlite_storage.read(count)
     assert await sqlite_storage.read(count) == 0
+
+
+async def test_a_short_read_that_fails_keeps_no_old_view_for_the_next_ones(sqlite_storage):
+    for number in range(3):
+        await sqlite_storage.write(add(str(number)))
+
+    def leave_rows_unread(connection):
+        rows = connection.execute(select(contexts.c.id))
+        raise ValueError(rows.fetchone())
+
+    with pytest.raises(ValueError, match="1") as failed:
+        await sqlite_storage.read(leave_rows_unread, is_short=True)
+    await sqlite_storage.write(add("new"))
+    assert await sqlite_storage.read(count, is_short=True) == 4
+    assert failed.value.__traceback__ is not None, "its frames are still there, as while it is logged"
