@@ -66,6 +66,23 @@ async def test_a_refusal_says_its_status_and_whether_asking_again_helps(
     assert len(api.requests()) == 1, "asking again is for the service to decide"
 
 
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 409, 418, 422, 429, 499, 500, 503, 529])
+async def test_a_refusal_comes_from_the_error_that_the_openai_client_raises(
+    api: OpenAIApi, llm: OpenAIChatLLM, status: int
+) -> None:
+    api.reply = lambda _: Failure(status, "no")
+    with pytest.raises(LLMError) as caught:
+        await llm.chat(HELLO)
+    async with openai.AsyncOpenAI(api_key=KEY, base_url=api.base_url, max_retries=0) as client:
+        with pytest.raises(openai.APIStatusError) as as_its_own:
+            await client.chat.completions.create(model="m", messages=HELLO)
+    ours = caught.value.__cause__
+    assert isinstance(ours, openai.APIStatusError)
+    assert type(ours) is as_its_own.type
+    assert ours.status_code == status
+    assert ours.response.json()["error"]["message"] == "no"
+
+
 @pytest.mark.parametrize(
     "failure",
     [

@@ -20,7 +20,7 @@ from botservice.telemetry.logs import register_secret
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import AsyncOpenAI
+    from openai import APIStatusError, AsyncOpenAI
 
 _LOADED_LATE = ("openai", "botservice.llm.openai.aiohttp_transport")
 _CONNECT_SECONDS = 10.0
@@ -149,8 +149,7 @@ class OpenAIClients:
         connections = await self._connections()
         async with connections.post(self.address(path), _JSON.encode(body).encode()) as response:
             if not response.is_success:
-                refusal = await _read_refusal(response)
-                raise connections.client._make_status_error_from_response(refusal)  # noqa: SLF001 - as for its own
+                raise _status_error(await _read_refusal(response))
             yield response
 
     async def close(self) -> None:
@@ -171,6 +170,24 @@ class OpenAIClients:
             known = self._of_loop[loop] = Connections(http, api_key=self._api_key, base_url=self.base_url)
             await known.open()
         return known
+
+
+def _status_error(response: "httpx2.Response") -> "APIStatusError":
+    """Return the error that the openai client raises for this status; what the server says is in its `response`."""
+    import openai
+
+    kinds: dict[int, type[openai.APIStatusError]] = {
+        400: openai.BadRequestError,
+        401: openai.AuthenticationError,
+        403: openai.PermissionDeniedError,
+        404: openai.NotFoundError,
+        409: openai.ConflictError,
+        422: openai.UnprocessableEntityError,
+        429: openai.RateLimitError,
+    }
+    status = response.status_code
+    kind = kinds.get(status, openai.InternalServerError if status >= 500 else openai.APIStatusError)
+    return kind(f"Error code: {status}", response=response, body=None)
 
 
 async def _read_refusal(response: "httpx2.Response") -> "httpx2.Response":
