@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from botservice.core.errors import StorageError, StorageUnavailable, UnsuitableDatabase
@@ -89,6 +89,11 @@ def as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> DBAPIE
         dialect=dialect,
     )
     return cast("DBAPIError", told)
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Return whether the database failed, and not the code that was given its rows."""
+    return isinstance(error, SQLAlchemyError)
 
 
 def is_lost_connection(error: BaseException) -> bool:

@@ -2,15 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import Select, select
 
 from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Button, ButtonStyle
-from botservice.storage.database import Connection
-from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
-from botservice.storage.tables.conversations import deliveries, events
 
 _FIELD = "offered_buttons"
 
@@ -61,29 +55,3 @@ class Offered:
 
     buttons: tuple[Button, ...]
     asked: Sequence[bytes]
-
-
-def are_owed(connection: Connection, context_id: int) -> bool:
-    """Return whether some buttons are on their way or wait to be sent: they may have arrived without a word of it."""
-    owed = select(deliveries.c.id).where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == context_id)
-    return connection.execute(owed.limit(1)).first() is not None
-
-
-def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
-    """Return whether a message is known to have arrived, with or without buttons."""
-    return connection.execute(_select_arrived(context_id, transport, message_id)).first() is not None
-
-
-def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
-    """Return the buttons under a message, or None if it is not known to have any."""
-    arrived = _select_arrived(context_id, transport, message_id).where(DELIVERY_HAS_BUTTONS)
-    row = connection.execute(arrived.order_by(deliveries.c.id.desc()).limit(1)).one_or_none()
-    if row is None:
-        return None
-    asked = select(events.c.raw).where(events.c.turn_id == row.turn_id, events.c.raw.is_not(None))
-    return Offered(read_buttons(row.buttons), connection.execute(asked).scalars().all())
-
-
-def _select_arrived(context_id: int, transport: str, message_id: str) -> Select[Any]:
-    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
-    return select(deliveries.c.turn_id, deliveries.c.buttons).where(deliveries.c.context_id == context_id, *is_it)

@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, and_, bindparam, case, exists, func, insert, literal, null, select, update
+from sqlalchemy import CursorResult, Select, and_, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.states import API, DeliveryKind, DeliveryStatus
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, is_of
-from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED, DELIVERY_IS_PENDING, of_alias
-from botservice.storage.tables.conversations import deliveries, turns
+from botservice.storage.tables.conditions import (
+    DELIVERY_HAS_BUTTONS,
+    DELIVERY_IS_MESSAGE,
+    DELIVERY_IS_OWED,
+    DELIVERY_IS_PENDING,
+    of_alias,
+)
+from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.turns.buttons import Offered, read_buttons
 from botservice.turns.queries import when_due_was_set
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import Delivery, Turn, set_due
@@ -341,3 +348,32 @@ _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
 def is_shown(connection: Connection, turn_id: int) -> bool:
     """Return whether people have seen something of a turn, or are about to."""
     return bool(connection.execute(_IS_SHOWN, {"turn": turn_id}).scalar_one())
+
+
+# Buttons under messages
+
+
+def owes_buttons(connection: Connection, context_id: int) -> bool:
+    """Return whether some buttons are on their way or wait to be sent: they may have arrived without a word of it."""
+    owed = select(deliveries.c.id).where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == context_id)
+    return connection.execute(owed.limit(1)).first() is not None
+
+
+def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
+    """Return whether a message is known to have arrived, with or without buttons."""
+    return connection.execute(_select_arrived(context_id, transport, message_id)).first() is not None
+
+
+def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
+    """Return the buttons under a message, or None if it is not known to have any."""
+    arrived = _select_arrived(context_id, transport, message_id).where(DELIVERY_HAS_BUTTONS)
+    row = connection.execute(arrived.order_by(deliveries.c.id.desc()).limit(1)).one_or_none()
+    if row is None:
+        return None
+    asked = select(events.c.raw).where(events.c.turn_id == row.turn_id, events.c.raw.is_not(None))
+    return Offered(read_buttons(row.buttons), connection.execute(asked).scalars().all())
+
+
+def _select_arrived(context_id: int, transport: str, message_id: str) -> Select[Any]:
+    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
+    return select(deliveries.c.turn_id, deliveries.c.buttons).where(deliveries.c.context_id == context_id, *is_it)

@@ -5,33 +5,22 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeVar
-
-from sqlalchemy import BigInteger, Integer, Text, bindparam, case, func, select, type_coerce
-from sqlalchemy.types import TypeEngine
 
 from botservice.agent.agent import ModelReply
 from botservice.agent.prompt import Prompt
 from botservice.conversation.prompt_log import PromptLog
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatMessage, ToolSchema
-from botservice.storage.database import Connection
-from botservice.storage.statements import execute_each, of_each_database
-from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
-from botservice.turns.call_queries import select_person_wait
 from botservice.turns.retry_policies import RetryPolicy, model_delay
+from botservice.turns.turn import Figures
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_ERROR: Final = 500  # characters
 _MOST_ATTEMPTS: Final = 50  # of one step, as they are kept
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_SUMS = ("calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms")
-_TYPES: dict[str, TypeEngine[Any]] = {"model": Text(), "tools": Text(), "first_token_ms": Integer()}
-_COLUMNS = (*_SUMS, *_TYPES)
 
 T = TypeVar("T")
 
@@ -136,29 +125,6 @@ async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPol
             if delay is None:
                 raise
             await interruption.guard(asyncio.sleep(delay))
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What calls of a model add to the figures of their turn.
-
-    Attributes:
-        cost: In billionths of the currency.
-        model_ms: How long the model took, in milliseconds.
-        first_token_ms: How long it was before its first words; None if it said none.
-        tools: The names of the tools that it called.
-    """
-
-    calls: int = 0
-    failed_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cost: int = 0
-    model_ms: int = 0
-    first_token_ms: int | None = None
-    model: str | None = None
-    tools: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -301,36 +267,3 @@ def _name(tool: ToolSchema) -> str:
 
 def _milliseconds(since: datetime, until: datetime | None) -> int:
     return 0 if until is None else max(0, round((until - since).total_seconds() * 1_000))
-
-
-@of_each_database
-def _add(insert: Callable[..., Any]) -> Any:
-    given = [bindparam(name, type_=_TYPES.get(name, BigInteger())).label(name) for name in _COLUMNS]
-    # Nothing is added to a turn that was forgotten meanwhile.
-    lasted = bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)
-    lasted = (lasted - select_person_wait(turns.c.id)) // 1_000
-    of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
-    new = insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
-    changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
-    mine, theirs = turn_figures.c, new.excluded
-    changed["first_token_ms"] = func.coalesce(mine.first_token_ms, theirs.first_token_ms)
-    # The first that answered; as long as none did, the one that was asked.
-    changed["model"] = case((mine.calls == 0, theirs.model), else_=mine.model)
-    changed["tools"] = turn_figures.c.tools + new.excluded.tools
-    changed["lasted_ms"] = new.excluded.lasted_ms
-    return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
-
-
-def add_figures(connection: Connection, given: Sequence[tuple[int, Figures, datetime]]) -> None:
-    """Add to the figures of turns, each of which has worked until a moment; nothing happens where it was forgotten."""
-    rows = [
-        {
-            **{name: getattr(figures, name) for name in _COLUMNS},
-            "tools": "".join(f" {name} " for name in figures.tools),
-            "turn": turn_id,
-            "now": (now - _EPOCH) // _MICROSECOND,
-        }
-        for turn_id, figures, now in given
-    ]
-    if rows:
-        execute_each(connection, _add(connection), rows)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_context_keys
 from botservice.conversation.reminder import Reminder
 from botservice.core.states import TurnStatus
 from botservice.storage.database import Connection, Storage
+from botservice.storage.failures import is_of_database
 from botservice.turns.call_queries import find_due_turn
 from botservice.turns.delivery_queries import find_fairest_delivery, find_next_delivery
 from botservice.turns.edits_and_deletions import (
@@ -250,9 +249,9 @@ class NextWork:
     def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> StartedTurn | Unreadable:
         try:
             context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.has_begun)
-        except SQLAlchemyError:  # the database fails, not what is stored of this conversation
-            raise
         except Exception as error:
+            if is_of_database(error):  # it fails, not what is stored of this conversation
+                raise
             logger.exception("turn.unreadable_context", extra={"context": turn.context_id, "turn": turn.id})
             return Unreadable(turn, type(error).__name__)
         is_access_open = turn.has_begun or self._access.is_idle(connection)

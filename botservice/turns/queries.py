@@ -1,18 +1,37 @@
-"""Every statement that changes a turn: its beginning, its steps, its end; and the conditions on when it is due."""
+"""Every statement that changes a turn: its beginning, steps, figures and end; and the conditions on when it is due."""
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, insert, not_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.types import TypeEngine
 
 from botservice.core.errors import TurnGrew
 from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.database import Connection
-from botservice.storage.statements import execute_each
+from botservice.storage.statements import execute_each, of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
-from botservice.storage.tables.conversations import events, messages, steps, turns
-from botservice.turns.turn import AT_ONCE, Turn, set_due
+from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
+from botservice.turns.call_queries import select_person_wait
+from botservice.turns.turn import AT_ONCE, Figures, Turn, set_due
 
 IS_COMMAND: Final = and_(
     turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
@@ -257,3 +276,45 @@ _LAST_OPEN = select(func.max(turns.c.order_key)).where(TURN_IS_OPEN, turns.c.con
 def place_in_line(connection: Connection, context_id: int) -> int:
     """Return an order key behind everything that waits in a context, and before what is asked later."""
     return connection.execute(_LAST_OPEN, {"context": context_id}).scalar_one() or 0
+
+
+# The figures of a turn: what its calls of models took
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SUMS = ("calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms")
+_TYPES: dict[str, TypeEngine[Any]] = {"model": Text(), "tools": Text(), "first_token_ms": Integer()}
+_COLUMNS = (*_SUMS, *_TYPES)
+
+
+@of_each_database
+def _add_figures(insert: Callable[..., Any]) -> Any:
+    given = [bindparam(name, type_=_TYPES.get(name, BigInteger())).label(name) for name in _COLUMNS]
+    # Nothing is added to a turn that was forgotten meanwhile.
+    lasted = bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)
+    lasted = (lasted - select_person_wait(turns.c.id)) // 1_000
+    of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
+    new = insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
+    changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
+    mine, theirs = turn_figures.c, new.excluded
+    changed["first_token_ms"] = func.coalesce(mine.first_token_ms, theirs.first_token_ms)
+    # The first that answered; as long as none did, the one that was asked.
+    changed["model"] = case((mine.calls == 0, theirs.model), else_=mine.model)
+    changed["tools"] = turn_figures.c.tools + new.excluded.tools
+    changed["lasted_ms"] = new.excluded.lasted_ms
+    return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
+
+
+def add_figures(connection: Connection, given: Sequence[tuple[int, Figures, datetime]]) -> None:
+    """Add to the figures of turns, each of which has worked until a moment; nothing happens where it was forgotten."""
+    rows = [
+        {
+            **{name: getattr(figures, name) for name in _COLUMNS},
+            "tools": "".join(f" {name} " for name in figures.tools),
+            "turn": turn_id,
+            "now": (now - _EPOCH) // _MICROSECOND,
+        }
+        for turn_id, figures, now in given
+    ]
+    if rows:
+        execute_each(connection, _add_figures(connection), rows)

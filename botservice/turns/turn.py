@@ -1,6 +1,6 @@
 """Events, turns and deliveries."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
@@ -156,6 +156,29 @@ class Delivery:
     turn_created_at: datetime | None = None
     is_all: bool = False
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What calls of a model add to the figures of their turn.
+
+    Attributes:
+        cost: In billionths of the currency.
+        model_ms: How long the model took, in milliseconds.
+        first_token_ms: How long it was before its first words; None if it said none.
+        tools: The names of the tools that it called.
+    """
+
+    calls: int = 0
+    failed_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: int = 0
+    model_ms: int = 0
+    first_token_ms: int | None = None
+    model: str | None = None
+    tools: Sequence[str] = ()
 
 
 class DueRow(Protocol):

@@ -21,10 +21,11 @@ from botservice.people.usage_queries import delete_reservation, record_call, rec
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection
 from botservice.telemetry.instrumentation import take_paid
-from botservice.turns.model_calls import Figures, ModelAttempts, add_figures
+from botservice.turns.model_calls import ModelAttempts
+from botservice.turns.queries import add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech
-from botservice.turns.turn import Turn
+from botservice.turns.turn import Figures, Turn
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from botservice.storage.tables.platforms import (
     slack_titles,
 )
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.buttons import are_owed, find_offered, has_arrived
+from botservice.turns.delivery_queries import find_offered, has_arrived, owes_buttons
 from transports.slack.inbound_events import SlackMessage, stored
 from transports.slack.workspaces import StoredInstallation
 
@@ -97,7 +97,7 @@ def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str
     context_id = find_context(connection, ContextKeys.of(context_keys))
     if context_id is None:
         return frozenset()
-    is_late = are_owed(connection, context_id)  # asked first: what arrives between the two is found by the second
+    is_late = owes_buttons(connection, context_id)  # asked first: what arrives between the two is found by the second
     offered = find_offered(connection, context_id, _PLATFORM, ts)
     if offered is None:
         # Earlier releases keep no buttons with a message.

@@ -20,7 +20,8 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTT
 from botservice.storage.tables.conversations import deliveries, messages, refused_forms
 from botservice.storage.tables.platforms import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.buttons import find_offered, read_buttons
+from botservice.turns.buttons import read_buttons
+from botservice.turns.delivery_queries import find_offered
 from botservice.turns.listening_queries import move_decisions
 from transports.telegram.inbound_events import asker_of
 
