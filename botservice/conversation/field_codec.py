@@ -11,8 +11,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from datetime import datetime
-from functools import partial
+from datetime import datetime, timezone
 from typing import Any, Final, NoReturn, Self
 
 from botservice.conversation.field_values import CallbackFailure, StepError, Timing, ToolResult
@@ -24,6 +23,7 @@ MAX_DEPTH: Final = 100
 
 # A high and a low surrogate, as two characters, would come back from JSON as one character.
 SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_UNUSUAL_KEY: Final = re.compile(rf"\A\$|{SPLIT_PAIR.pattern}")
 # Python reads and writes ints in decimal up to a limit of digits, which can be set as low as 640.
 _DECIMAL_BITS: Final = 2_000
 _LARGE: Final = 1 << 62
@@ -31,6 +31,7 @@ _CLASSES: Final[dict[str, type]] = {
     "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower(): cls
     for cls in (Attachment, Author, CallbackFailure, StepError, Timing, TokenUsage, ToolCall, ToolResult)
 }
+_TAGS: Final = {cls: tag for tag, cls in _CLASSES.items()}
 FIELD_NAMES: Final = {cls: tuple(field.name for field in fields(cls)) for cls in _CLASSES.values()}
 _REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     ("set", "use a list"),
@@ -122,7 +123,7 @@ class FrozenList(tuple[Any, ...]):
         return FrozenList, (tuple(self),)
 
 
-def freeze(value: Any, field: str = "value") -> Any:
+def freeze(value: Any, field: str = "value", depth: int = 0) -> Any:
     """Return value as a field keeps it: exactly what it will be after storage.
 
     Lists and tuples become a `FrozenList` (a tuple), mappings a `FrozenDict`. Members of an enum and other
@@ -131,14 +132,69 @@ def freeze(value: Any, field: str = "value") -> Any:
 
     Args:
         field: Its name, for errors.
+        depth: In how many lists, dicts and records it stands.
 
     Raises:
         InvalidField: value, or something inside it, cannot be kept.
     """
-    if isinstance(value, FrozenDict | FrozenList):
+    kind = type(value)
+    if kind in _UNCHANGED or (not depth and isinstance(value, FrozenDict | FrozenList)):
         return value
-    encoded = encode(value, field)
-    return value if encoded is value else decode(encoded)
+    freezer = _FREEZERS.get(kind)
+    if freezer is not None:
+        return freezer(value, field, depth)
+    if depth >= MAX_DEPTH:
+        raise InvalidField(f"field {field!r}: nested deeper than {MAX_DEPTH} levels, or holds itself; flatten it")
+    if isinstance(value, list | tuple):
+        return FrozenList.trust(
+            [each if type(each) in _UNCHANGED else freeze(each, field, depth + 1) for each in value]
+        )
+    if isinstance(value, Mapping):
+        return _freeze_dict(value, field, depth + 1)
+    return freeze(_plain(value, field), field, depth)
+
+
+def _freeze_float(value: float, _field: str = "", _depth: int = 0) -> float:
+    # One object for all NaN: containers compare by identity first, so that equal memories are equal.
+    return math.nan if math.isnan(value) else value
+
+
+def _freeze_datetime(value: datetime, field: str, _depth: int) -> datetime:
+    if value.tzinfo is None:
+        return value
+    offset = value.utcoffset()
+    if offset is None:
+        raise InvalidField(f"field {field!r}: a datetime whose tzinfo knows no offset cannot be kept; use UTC")
+    return value.replace(tzinfo=timezone(offset), fold=0)
+
+
+def _freeze_dict(value: Mapping[Any, Any], field: str, depth: int) -> FrozenDict:
+    frozen = {}
+    for key, each in value.items():
+        if not isinstance(key, str):
+            raise InvalidField(
+                f"field {field!r}: a dict's keys must be strings, not {type(key).__name__}; use str(key)"
+            )
+        frozen[str.__str__(key)] = each if type(each) in _UNCHANGED else freeze(each, field, depth)
+    return FrozenDict.trust(frozen)
+
+
+def _freeze_dataclass(value: Any, field: str, depth: int) -> Any:
+    given = {name: getattr(value, name) for name in FIELD_NAMES[type(value)]}
+    return type(value)(**{name: freeze(each, field, depth + 1) for name, each in given.items() if each is not None})
+
+
+def _plain(value: Any, field: str) -> Any:
+    """Return the plain value of an instance of a class below one that can be kept."""
+    for kin, convert in _KIN:
+        if isinstance(value, kin):
+            return convert(value)
+    names = {cls.__name__ for cls in type(value).__mro__}
+    remedy = next((remedy for name, remedy in _REMEDIES if name in names), "use plain values")
+    raise InvalidField(
+        f"field {field!r}: a {type(value).__name__} cannot be kept; {remedy}. A field takes JSON values, datetime, "
+        f"bytes, {', '.join(cls.__name__ for cls in FIELD_NAMES)}, and lists and dicts of them"
+    )
 
 
 def write_bytes(data: bytes) -> dict[str, str]:
@@ -167,29 +223,22 @@ def loads(text: str | bytes) -> Any:
         raise InvalidField(f"a memory's JSON cannot be read: {type(error).__name__}; it was cut or changed") from error
 
 
-def encode(value: Any, field: str = "value", depth: int = 0) -> Any:
-    """Return a field's value as JSON values and bytes, for `dumps`.
-
-    Args:
-        field: Its name, for errors.
-        depth: In how many lists, dicts and records it stands.
-
-    Raises:
-        InvalidField: value, or something inside it, is not JSON, a datetime, bytes or one of the classes of fields.
-    """
+def encode(value: Any) -> Any:
+    """Return what `freeze` gave as JSON values and bytes, for `dumps`."""
     kind = type(value)
     if kind in _AS_JSON or (kind is str and value.isascii()) or (kind in _NUMBERS and -_LARGE < value < _LARGE):
         return value
-    encoder = _ENCODERS.get(kind)
-    if encoder is not None:
-        return encoder(value, field, depth)
-    if depth >= MAX_DEPTH:
-        raise InvalidField(f"field {field!r}: nested deeper than {MAX_DEPTH} levels, or holds itself; flatten it")
-    if isinstance(value, list | tuple):
-        return [encode(element, field, depth + 1) for element in value]
-    if isinstance(value, Mapping):
-        return _encode_dict(value, field, depth + 1)
-    return encode(_plain(value, field), field, depth)
+    if isinstance(value, FrozenList):
+        return [encode(each) for each in value]
+    if isinstance(value, FrozenDict):
+        encoded = {key: encode(each) for key, each in value.items()}
+        if not any(map(_UNUSUAL_KEY.search, value)):
+            return encoded
+        return {"$dict": [[_encode_str(key), each] for key, each in encoded.items()]}
+    if kind in FIELD_NAMES:
+        given = {name: getattr(value, name) for name in FIELD_NAMES[kind]}
+        return {_TAGS[kind]: {name: encode(each) for name, each in given.items() if each is not None}}
+    return _ENCODERS[kind](value)
 
 
 def decode(data: Any) -> Any:
@@ -219,69 +268,27 @@ def decode(data: Any) -> Any:
         raise InvalidField(f"a value of the form {tag!r} is damaged") from error
 
 
-def _encode_str(value: str, _field: str = "", _depth: int = 0) -> Any:
+def _encode_str(value: str) -> Any:
     if value.isascii() or not SPLIT_PAIR.search(value):
         return value
     return {"$text": b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")}
 
 
-def _encode_int(value: int, _field: str, _depth: int) -> Any:
+def _encode_int(value: int) -> Any:
     return value if value.bit_length() <= _DECIMAL_BITS else {"$int": hex(value)}
 
 
-def _encode_float(value: float, _field: str, _depth: int) -> Any:
+def _encode_float(value: float) -> Any:
     return value if math.isfinite(value) else {"$float": repr(value)}
 
 
-def _encode_datetime(value: datetime, field: str, _depth: int) -> Any:
-    if value.tzinfo is not None and value.utcoffset() is None:
-        raise InvalidField(f"field {field!r}: a datetime whose tzinfo knows no offset cannot be kept; use UTC")
+def _encode_datetime(value: datetime) -> Any:
     encoded = {"$datetime": value.isoformat()}
-    return {**encoded, "fold": 1} if value.fold and value.tzinfo is None else encoded
-
-
-def _encode_dict(value: Mapping[Any, Any], field: str, depth: int) -> Any:
-    encoded, is_plain = {}, True
-    for key, element in value.items():
-        if not isinstance(key, str):
-            raise InvalidField(
-                f"field {field!r}: a dict's keys must be strings, not {type(key).__name__}; use str(key)"
-            )
-        is_plain = is_plain and key[:1] != "$" and (key.isascii() or not SPLIT_PAIR.search(key))
-        encoded[str.__str__(key)] = encode(element, field, depth)
-    return encoded if is_plain else {"$dict": [[_encode_str(key), element] for key, element in encoded.items()]}
-
-
-def _encode_dataclass(tag: str, value: Any, field: str, depth: int) -> Any:
-    encoded = {}
-    for name in FIELD_NAMES[type(value)]:
-        element = getattr(value, name)
-        if element is not None:
-            encoded[name] = encode(element, field, depth + 1)
-    return {tag: encoded}
-
-
-def _plain(value: Any, field: str) -> Any:
-    """Return the plain value of an instance of a class below one that can be kept."""
-    for kin, convert in _KIN:
-        if isinstance(value, kin):
-            return convert(value)
-    names = {cls.__name__ for cls in type(value).__mro__}
-    remedy = next((remedy for name, remedy in _REMEDIES if name in names), "use plain values")
-    raise InvalidField(
-        f"field {field!r}: a {type(value).__name__} cannot be kept; {remedy}. A field takes JSON values, datetime, "
-        f"bytes, {', '.join(cls.__name__ for cls in FIELD_NAMES)}, and lists and dicts of them"
-    )
+    return {**encoded, "fold": 1} if value.fold else encoded
 
 
 def _decode_datetime(data: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(data["$datetime"]).replace(fold=1 if data.get("fold") else 0)
-
-
-def _decode_float(data: Mapping[str, Any]) -> float:
-    # One object for all NaN: containers compare by identity first, so that equal memories are equal.
-    value = float(data["$float"])
-    return math.nan if math.isnan(value) else value
 
 
 def _decode_pairs(data: Mapping[str, Any]) -> FrozenDict:
@@ -306,19 +313,24 @@ _KIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (datetime, lambda value: datetime.combine(value.date(), value.timetz())),
 )
 _AS_JSON: Final[frozenset[type]] = frozenset((bool, type(None), bytes))
-_AS_IS: Final[frozenset[type]] = frozenset((str, int, float, bool, type(None), bytes))
+_UNCHANGED: Final[frozenset[type]] = frozenset((str, int, bool, type(None), bytes))
+_AS_IS: Final[frozenset[type]] = _UNCHANGED | {float}
 _NUMBERS: Final[frozenset[type]] = frozenset((int, float))
-_ENCODERS: Final[dict[type, Callable[[Any, str, int], Any]]] = {
+_FREEZERS: Final[dict[type, Callable[[Any, str, int], Any]]] = {
+    float: _freeze_float,
+    datetime: _freeze_datetime,
+    **dict.fromkeys(FIELD_NAMES, _freeze_dataclass),
+}
+_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     str: _encode_str,
     int: _encode_int,
     float: _encode_float,
     datetime: _encode_datetime,
-    **{cls: partial(_encode_dataclass, tag) for tag, cls in _CLASSES.items()},
 }
 _DECODERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
     "$text": lambda data: b64decode(data["$text"]).decode("utf-8", "surrogatepass"),
     "$int": lambda data: int(data["$int"], 16),
-    "$float": _decode_float,
+    "$float": lambda data: _freeze_float(float(data["$float"])),
     "$bytes": lambda data: b64decode(data["$bytes"], validate=True),
     "$datetime": _decode_datetime,
     "$dict": _decode_pairs,

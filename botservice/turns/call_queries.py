@@ -22,7 +22,7 @@ from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_questions import ToolQuestions
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.field_codec import decode, dumps, encode, loads
+from botservice.conversation.field_codec import decode, dumps, encode, freeze, loads
 from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
 from botservice.core.states import PendingKind, PendingStatus, TurnStatus
@@ -274,7 +274,7 @@ def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolO
 
 def write_kept(connection: Connection, step_id: int, index: int, kept: Mapping[str, Any] | None) -> None:
     """Take note that a call has started, or is about to run again, and of what it needs to go on."""
-    result = None if kept is None else dumps(encode(kept))
+    result = None if kept is None else dumps(encode(freeze(kept)))
     connection.execute(_UPDATE_STARTED, {"step": step_id, "index": index, "status": _STARTED, "result": result})
 
 
@@ -317,7 +317,7 @@ def _write_outcome(outcome: ToolOutcome) -> str:
         fields["sub_run"] = outcome.sub_run
     if outcome.buttons:
         fields["buttons"] = write_buttons(outcome.buttons)
-    return dumps(encode(fields))
+    return dumps(encode(freeze(fields)))
 
 
 def _read_outcome(text: str) -> ToolOutcome:
