@@ -29,7 +29,7 @@ from botservice.core.errors import DeliveryError
 from botservice.core.states import TurnStatus
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.due_contexts import put_off
+from botservice.turns.backlog_queries import put_off
 from botservice.turns.event_queries import insert_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.queries import insert_turn

@@ -42,13 +42,13 @@ from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_decisions import decide, hand_in
 from botservice.turns.call_queries import find_due_turn
+from botservice.turns.finding_queries import find_failed_turn, find_running_turn, find_turn
 from botservice.turns.proactive_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.program_claims import ProgramClaims, open_storage
 from botservice.turns.queries import begin_again, finish_turn, reopen_turn
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
-from botservice.turns.stored_turns import find_failed_turn, find_running_turn, find_turn
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Turn, tell_end
 from botservice.turns.turn_messages import begin_program_turn

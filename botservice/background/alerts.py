@@ -22,8 +22,8 @@ from botservice.core.states import EventKind, Outcome
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.instrumentation import Sink, TurnEnd, sending_to
 from botservice.texts import in_language
+from botservice.turns.finding_queries import find_newest_messages
 from botservice.turns.proactive_messages import find_or_make, prepare_message, write_message
-from botservice.turns.stored_turns import find_newest_messages
 from botservice.turns.turn import StoredEvent
 from botservice.turns.worker import Worker
 

@@ -93,7 +93,7 @@ async def _find(
 ) -> tuple[int, int | None]:
     """Return which conversation is meant, and which turn of it, if one is."""
     from botservice.cli.contexts import find_context_id
-    from botservice.turns.stored_turns import find_newest_turn
+    from botservice.turns.finding_queries import find_newest_turn
 
     if (turn is not None) + is_last + is_failed > 1:
         raise BotServiceError("say one of --turn, --last and --failed")

@@ -265,6 +265,12 @@ def delete_steps(connection: Connection, row_ids: Collection[int]) -> None:
         connection.execute(delete(steps).where(steps.c.id.in_(row_ids)))
 
 
+def delete_steps_of_turn(connection: Connection, turn_id: int) -> None:
+    """Delete the steps of a turn, and its prompts."""
+    for table in (steps, prompt_log):
+        connection.execute(delete(table).where(table.c.turn_id == turn_id))
+
+
 def list_steps(connection: Connection, context_id: int, turn_ids: Iterable[int] | None = None) -> Sequence[Any]:
     """Return the rows of the steps of turns, of all by default, in their order."""
     if turn_ids is None:

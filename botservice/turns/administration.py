@@ -6,24 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, literal_column, select, update
-
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import BotServiceError, StorageError
 from botservice.core.states import EventKind, Outcome, TurnStatus
 from botservice.history.edit_queries import delete_rows
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conditions import (
-    CALL_IS_OPEN,
-    DELIVERY_IS_OWED,
-    TURN_IS_OPEN,
-    TURN_IS_SET_ASIDE,
-    TURN_IS_SUSPENDED,
-)
-from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
-from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.backlog_queries import OWED, list_backlog, list_set_aside
 from botservice.turns.call_queries import find_of_turn, find_waiting, withdraw_turn
-from botservice.turns.queries import finish_turn, reopen_turn
-from botservice.turns.turn import set_due
+from botservice.turns.event_queries import insert_event
+from botservice.turns.finding_queries import find_locked, has_gone_on, is_asked, list_asked
+from botservice.turns.queries import begin_anew, finish_turn, make_due, reopen_turn
+from botservice.turns.turn import InboundEvent
 from botservice.turns.waiting_calls import say_wait
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
@@ -32,68 +26,6 @@ _SHOWN = {
     TurnStatus.QUEUED: "waiting",
     TurnStatus.WAITING: "suspended",
     TurnStatus.SET_ASIDE: "set aside",
-}
-_SHOWN_AS_OWED = "owed"
-
-_COLUMNS = (
-    turns.c.id,
-    turns.c.context_id,
-    contexts.c.context_keys,
-    turns.c.transport,
-    turns.c.status,
-    turns.c.joined_events,
-    turns.c.attempts,
-    turns.c.created_at,
-    turns.c.due_at,
-    turns.c.error,
-)
-# Found by what they wait with: few rows, and an index for them.
-_WAITS = turns.c.id.in_(select(pending_calls.c.turn_id).where(CALL_IS_OPEN))
-_OPEN = select(*_COLUMNS).join(contexts).where(TURN_IS_OPEN)
-# Answers of which a message was not taken, and is tried again.
-_OWED = (
-    select(
-        turns.c.id,
-        turns.c.context_id,
-        contexts.c.context_keys,
-        deliveries.c.transport,
-        literal_column("'owed'").label("status"),
-        turns.c.joined_events,
-        deliveries.c.attempts,
-        deliveries.c.created_at,
-        deliveries.c.due_at,
-        deliveries.c.error,
-    )
-    .join(turns, turns.c.id == deliveries.c.turn_id)
-    .join(contexts, contexts.c.id == deliveries.c.context_id)
-    .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
-    .order_by(deliveries.c.id)
-)
-_SUSPENDED = select(*_COLUMNS).join(contexts).where(TURN_IS_SUSPENDED, _WAITS)
-_SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
-_FAILED = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
-_TURN = select(turns).where(turns.c.id == bindparam("turn"))
-_LATER = (
-    select(turns.c.id)
-    .where(
-        turns.c.context_id == bindparam("context"),
-        turns.c.id != bindparam("turn"),
-        turns.c.started_at > bindparam("started_at"),
-    )
-    .limit(1)
-)
-_SAID = (
-    select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
-)
-_ASKED = select(events.c.id).where(events.c.turn_id == bindparam("turn")).limit(1)
-_AS_NEW = {
-    "status": TurnStatus.QUEUED.value,
-    "attempts": 0,
-    "failures": 0,
-    "outcome": None,
-    "error": None,
-    "started_at": None,
-    "finished_at": None,
 }
 
 
@@ -125,7 +57,7 @@ class ListedTurn:
 
     def is_put_off(self, now: datetime) -> bool:
         """Return whether it, or its delivery, is tried again later."""
-        return self.status in (_SHOWN[TurnStatus.QUEUED], _SHOWN_AS_OWED) and self.due_at > now
+        return self.status in (_SHOWN[TurnStatus.QUEUED], OWED) and self.due_at > now
 
     def as_dict(self, now: datetime) -> dict[str, Any]:
         """Return it as JSON values, with its age in seconds."""
@@ -150,15 +82,15 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
 
     def status(row: Any) -> str:
         """Return what a turn does; one that has failed waits for its next try."""
-        if row.status == _SHOWN_AS_OWED:
-            return _SHOWN_AS_OWED
+        if row.status == OWED:
+            return OWED
         is_postponed = row.status == TurnStatus.RUNNING.value and row.due_at > now
         return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
-        rows = [each for query in (_OPEN, _SUSPENDED, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        rows = list_backlog(connection)
         waits_for = _read_waiting(connection)
-        order = [*_SHOWN.values(), _SHOWN_AS_OWED]
+        order = [*_SHOWN.values(), OWED]
         rows.sort(key=lambda row: (order.index(status(row)), row.id))
         return [
             ListedTurn(
@@ -201,25 +133,25 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
     def operation(connection: Connection) -> None:
         row = _find(connection, turn_id)
         if row.status in (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value):
-            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
+            make_due(connection, turn_id, now)
         elif row.status == TurnStatus.WAITING.value:
             raise BotServiceError(f"turn {turn_id} waits for {'; '.join(_read_waiting(connection).get(turn_id, []))}")
         elif row.status != TurnStatus.SET_ASIDE.value:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.started_at is None:
-            _begin_anew(connection, row, now)
-        elif row.compacted_at is None and not _has_gone_on(connection, row):
+            begin_anew(connection, turn_id, now)
+        elif row.compacted_at is None and not has_gone_on(connection, row.context_id, turn_id, row.started_at):
             reopen_turn(connection, turn_id, now)
         elif row.steps_taken:
             raise BotServiceError(
                 f"turn {turn_id} has run tools, and its chat has gone on since, or what they gave was forgotten: "
                 "ask again there, or those tools would run twice"
             )
-        elif not _has_events(connection, turn_id):
+        elif not is_asked(connection, turn_id):
             raise BotServiceError(f"nobody's message asks for turn {turn_id} any more: ask again in its chat")
         else:
-            delete_rows(connection, row.context_id, list(connection.execute(_SAID, {"turn": turn_id}).scalars()))
-            _begin_anew(connection, row, now)
+            delete_rows(connection, row.context_id, list_asked(connection, turn_id))
+            begin_anew(connection, turn_id, now)
         notify_replicas(connection, [Wakeup(row.context_id, is_open=True)])
 
     await storage.write(operation)
@@ -234,8 +166,7 @@ async def retry_all(storage: Storage, now: datetime, since: datetime | None = No
     Returns:
         The turns that are tried again, and why each of the others is not.
     """
-    failed = _FAILED if since is None else _FAILED.where(turns.c.finished_at >= since)
-    found = await storage.read(lambda connection: list(connection.execute(failed).scalars()), is_long=True)
+    found = await storage.read(lambda connection: list_set_aside(connection, since), is_long=True)
     tried, refused = [], {}
     for turn_id in found:
         try:
@@ -266,8 +197,11 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
         elif row.started_at is None:
             finish_turn(connection, turn_id, now, Outcome.STOPPED, error=row.error)
         else:
-            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
-            connection.execute(insert(events).values(_stop_event(row, now)))
+            make_due(connection, turn_id, now)
+            keys = ContextKeys.of(read_context_keys(connection, row.context_id))
+            key, order = f"command-line:stop:{turn_id}:{uuid.uuid4()}", row.order_key + 1
+            stop = InboundEvent(key, keys.values, order, b"", EventKind.STOP)
+            insert_event(connection, row.transport, keys, stop, now)
             notify_replicas(connection, [Wakeup(row.context_id, EventKind.STOP, is_open=True)])
 
     await storage.write(operation)
@@ -283,35 +217,7 @@ def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
 
 
 def _find(connection: Connection, turn_id: int) -> Any:
-    # A process that begins the turn at this moment changes its row: one of the two waits for the other.
-    row = connection.execute(_TURN.with_for_update(), {"turn": turn_id}).one_or_none()
+    row = find_locked(connection, turn_id)
     if row is None:
         raise StorageError(f"there is no turn {turn_id}: `botservice turns` lists them")
     return row
-
-
-def _has_gone_on(connection: Connection, row: Any) -> bool:
-    sought = {"context": row.context_id, "turn": row.id, "started_at": row.started_at}
-    return connection.execute(_LATER, sought).scalar_one_or_none() is not None
-
-
-def _has_events(connection: Connection, turn_id: int) -> bool:
-    return connection.execute(_ASKED, {"turn": turn_id}).scalar_one_or_none() is not None
-
-
-def _begin_anew(connection: Connection, row: Any, now: datetime) -> None:
-    for table in (steps, prompt_log):
-        connection.execute(delete(table).where(table.c.turn_id == row.id))
-    connection.execute(update(turns).where(turns.c.id == row.id).values(**set_due(now, now), **_AS_NEW))
-
-
-def _stop_event(row: Any, now: datetime) -> dict[str, Any]:
-    return {
-        "key": f"command-line:stop:{row.id}:{uuid.uuid4()}",
-        "context_id": row.context_id,
-        "transport": row.transport,
-        "kind": EventKind.STOP.value,
-        "order_key": row.order_key + 1,
-        "raw": b"",
-        "received_at": now,
-    }

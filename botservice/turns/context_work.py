@@ -27,9 +27,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.telemetry.instrumentation import in_turn
 from botservice.turns.agent_run import AgentRun
+from botservice.turns.backlog_queries import put_off
 from botservice.turns.commands import Commands
 from botservice.turns.control_effects import ControlEffects
-from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import DueChanges
 from botservice.turns.grouped_messages import NewParts, QuestionParts
 from botservice.turns.merging_contexts import move_here

@@ -16,9 +16,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.delivery_queries import is_shown
 from botservice.turns.event_queries import MAX_JOINED
+from botservice.turns.finding_queries import find_queued_turns
 from botservice.turns.queries import join_turns
 from botservice.turns.run_options import RunOptions
-from botservice.turns.stored_turns import find_queued_turns
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission

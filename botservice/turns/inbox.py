@@ -22,10 +22,10 @@ from botservice.people.names import HOOKS
 from botservice.storage.activity import in_background
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
+from botservice.turns.backlog_queries import count_waiting
 from botservice.turns.call_decisions import Decider, Decision, decide_now, order_of
 from botservice.turns.event_queries import insert_event
 from botservice.turns.run_options import Clock
-from botservice.turns.stored_turns import count_waiting
 from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.wakeups import Wakeup, notify_replicas
 

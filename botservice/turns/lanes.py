@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from botservice.turns.due_contexts import DueContext, What
+from botservice.turns.backlog_queries import DueContext, What
 from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 

@@ -1,6 +1,6 @@
 """What a claimed context has to do next: a stop, a message to send, a change, a reminder, a turn, in this order.
 
-`due_contexts` finds the contexts that have something to do, and uses the same order.
+`find_due_contexts` finds the contexts that have something to do, and uses the same order.
 """
 
 import logging
@@ -27,12 +27,12 @@ from botservice.turns.edits_and_deletions import (
     find_stale,
 )
 from botservice.turns.event_queries import GATHERING
+from botservice.turns.finding_queries import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.grouped_messages import NewParts, QuestionParts
 from botservice.turns.listening import QUIET
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run_options import RunOptions
-from botservice.turns.stored_turns import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, is_due
 

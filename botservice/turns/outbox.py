@@ -25,6 +25,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.telemetry.instrumentation import Sending, TurnIdentity, in_turn, measured, turn_now
+from botservice.turns.backlog_queries import put_off
 from botservice.turns.buttons import read_buttons
 from botservice.turns.delivery_queries import (
     begin_delivery,
@@ -35,7 +36,6 @@ from botservice.turns.delivery_queries import (
     note_delivered,
     note_own_try_delivered,
 )
-from botservice.turns.due_contexts import put_off
 from botservice.turns.retry_policies import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, OF_MESSAGE, OFFERED, THEN, Payload, Transport
 from botservice.turns.turn import Delivery, Turn, set_due

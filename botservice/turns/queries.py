@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from botservice.conversation.queries import delete_steps_of_turn
 from botservice.core.errors import TurnGrew
 from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.database import Connection
@@ -230,6 +231,19 @@ def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Set a turn running again that was set aside, or has waited."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
     connection.execute(_UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
+
+
+def begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Have a turn begin as if it had never begun, without the steps that it has taken."""
+    delete_steps_of_turn(connection, turn_id)
+    values = {"turn": turn_id, "status": TurnStatus.QUEUED.value, "attempts": 0, "failures": 0, **set_due(now, now)}
+    ended = {"outcome": None, "error": None, "started_at": None, "finished_at": None}
+    connection.execute(_UPDATE_TURN, {**values, **ended})
+
+
+def make_due(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Let a turn be worked on now."""
+    connection.execute(_UPDATE_TURN, {"turn": turn_id, **set_due(now, now)})
 
 
 def join_turns(connection: Connection, turn: Turn, parts: Sequence[Turn]) -> None:

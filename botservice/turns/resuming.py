@@ -27,9 +27,9 @@ from botservice.turns.call_queries import (
     withdraw_turn,
 )
 from botservice.turns.edits_and_deletions import PendingControl
+from botservice.turns.finding_queries import find_turn
 from botservice.turns.queries import reopen_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.stored_turns import find_turn
 from botservice.turns.suspension import Suspension, waiting_for
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn

@@ -14,16 +14,15 @@ from botservice.core.states import EventKind
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
+from botservice.turns.backlog_queries import DueContext, What, find_due_contexts, find_stops
 from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.context_work import ContextWork
-from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents
 from botservice.turns.lanes import Lane, Lanes
 from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
 from botservice.turns.program_queue import EVERY_SECONDS, ProgramLine, is_of_program
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
-from botservice.turns.stored_turns import find_stops
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import Share, StoredEvent
 from botservice.turns.wakeups import Wakeup

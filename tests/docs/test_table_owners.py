@@ -38,12 +38,11 @@ OTHERS = {
         "numbers notes, and has a stretch read again where one is deleted",
     ),
     "botservice/people/queries.py": ({"contexts"}, "keeps who was seen in a context"),
-    "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
-    "botservice/turns/proactive_messages.py": ({"deliveries", "events"}, "stores a program's message and its key"),
-    "botservice/turns/administration.py": (
-        {"events", "prompt_log", "steps", "turns"},
-        "what an operator does to a turn: stops it, sets it aside, begins it again",
+    "botservice/turns/backlog_queries.py": (
+        {"deliveries", "pending_calls", "turns"},
+        "puts off what is due in a context",
     ),
+    "botservice/turns/proactive_messages.py": ({"deliveries", "events"}, "stores a program's message and its key"),
 }
 
 

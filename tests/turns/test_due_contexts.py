@@ -15,7 +15,7 @@ from botservice.conversation.queries import find_or_insert_context
 from botservice.core.states import EventKind, TurnStatus
 from botservice.storage.claims import Claim
 from botservice.storage.tables.conversations import deliveries, reminders, turns
-from botservice.turns.due_contexts import _DUE, DueContext, What, find_due_contexts, put_off
+from botservice.turns.backlog_queries import _DUE, DueContext, What, find_due_contexts, put_off
 from botservice.turns.event_queries import insert_event
 from botservice.turns.queries import insert_turn
 from botservice.turns.turn import InboundEvent

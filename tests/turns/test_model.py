@@ -38,9 +38,9 @@ from botservice.core.states import EventKind
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.administration import retry_turn
+from botservice.turns.backlog_queries import find_stops
 from botservice.turns.call_decisions import decide
 from botservice.turns.call_queries import find_open
-from botservice.turns.stored_turns import find_stops
 from botservice.turns.turn import InboundEvent
 
 PATIENCE_SECONDS = 60

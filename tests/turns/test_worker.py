@@ -10,7 +10,7 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, messa
 from botservice import AgentContext, LLMError, Storage
 from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.storage.tables.conversations import deliveries, turns
-from botservice.turns.due_contexts import put_off
+from botservice.turns.backlog_queries import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.retry_policies import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 

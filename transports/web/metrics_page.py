@@ -13,8 +13,8 @@ from botservice.config.settings import reveal
 from botservice.core.errors import StorageUnavailable
 from botservice.storage.database import Storage
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
+from botservice.turns.backlog_queries import measure_backlog
 from botservice.turns.run_options import utc_now
-from botservice.turns.stored_turns import measure_backlog
 from transports.web.owner_token import Guesses, Mode, PageAccess, Verdict, bearer_of
 
 PATH: Final = "/metrics"

@@ -1,5 +1,6 @@
-"""Finding all contexts that have something to do now, with one query: for work that no wakeup announced.
+"""The backlog of all contexts: what is due now, what waits, runs or was set aside, and how many there are.
 
+`find_due_contexts` finds with one query all contexts that have something to do now, for work that no wakeup announced.
 What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
 begun, one that has waited, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the
 others are put off to the same moment: each row says by itself when it is due, and a chat that waits is not looked at
@@ -43,15 +44,19 @@ from botservice.storage.tables.conditions import (
     REMINDER_IS_WAITING,
     TURN_IS_OPEN,
     TURN_IS_RUNNING,
+    TURN_IS_SET_ASIDE,
+    TURN_IS_SUSPENDED,
     is_one_of,
     of_alias,
 )
-from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.edits_and_deletions import PATIENCE
 from botservice.turns.queries import due_by, due_by_a_wrong_clock_in, due_in
 from botservice.turns.turn import set_due
 
+OWED: Final = "owed"
+"""What stands among the statuses of listed turns for an answer that a platform has not taken yet."""
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
 _IS_OPEN = and_(DELIVERY_IS_OWED, DELIVERY_IS_MESSAGE)
@@ -229,3 +234,96 @@ def put_off(connection: Connection, context_id: int, until: datetime, now: datet
     """Put everything that a context has to do off until its first task is due."""
     for statement in _PUT_OFF:
         connection.execute(statement, {"context": context_id, "until": until, "now": now})
+
+
+# What is not done, and how many
+
+
+_LISTED = (
+    turns.c.id,
+    turns.c.context_id,
+    contexts.c.context_keys,
+    turns.c.transport,
+    turns.c.status,
+    turns.c.joined_events,
+    turns.c.attempts,
+    turns.c.created_at,
+    turns.c.due_at,
+    turns.c.error,
+)
+# Found by what they wait with: few rows, and an index for them.
+_HAS_OPEN_CALLS = turns.c.id.in_(select(pending_calls.c.turn_id).where(CALL_IS_OPEN))
+_OPEN_TURNS = select(*_LISTED).join(contexts).where(TURN_IS_OPEN)
+# Answers of which a message was not taken, and is tried again.
+_OWED_ANSWERS = (
+    select(
+        turns.c.id,
+        turns.c.context_id,
+        contexts.c.context_keys,
+        deliveries.c.transport,
+        literal_column(f"'{OWED}'").label("status"),
+        turns.c.joined_events,
+        deliveries.c.attempts,
+        deliveries.c.created_at,
+        deliveries.c.due_at,
+        deliveries.c.error,
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
+    .order_by(deliveries.c.id)
+)
+_SUSPENDED_TURNS = select(*_LISTED).join(contexts).where(TURN_IS_SUSPENDED, _HAS_OPEN_CALLS)
+_TURNS_SET_ASIDE = select(*_LISTED).join(contexts).where(TURN_IS_SET_ASIDE)
+_STOPS = (
+    select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
+    .where(
+        EVENT_IS_UNHANDLED,
+        events.c.kind == EventKind.STOP.value,
+        events.c.context_id.in_(bindparam("contexts", expanding=True)),
+    )
+    .group_by(events.c.context_id)
+)
+_COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
+_COUNT_BY_STATUS = (
+    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
+    .where(TURN_IS_OPEN)
+    .group_by(turns.c.status)
+)
+_COUNT_OWED = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
+
+
+def list_backlog(connection: Connection) -> list[Any]:
+    """Return the rows of turns that are open, suspended or set aside, and of answers that a platform did not take."""
+    queries = (_OPEN_TURNS, _SUSPENDED_TURNS, _TURNS_SET_ASIDE, _OWED_ANSWERS)
+    return [each for query in queries for each in connection.execute(query)]
+
+
+def list_set_aside(connection: Connection, since: datetime | None) -> list[int]:
+    """Return the turns that were set aside, by default of all times, oldest first."""
+    query = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
+    return list(connection.execute(query if since is None else query.where(turns.c.finished_at >= since)).scalars())
+
+
+def count_waiting(connection: Connection) -> int:
+    """Return how many turns of all contexts are not done."""
+    return int(connection.execute(_COUNT_OPEN).scalar_one())
+
+
+def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
+    rows = {row.status: row for row in connection.execute(_COUNT_BY_STATUS).all()}
+    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    queued = rows.get(TurnStatus.QUEUED.value)
+    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
+    owed = connection.execute(_COUNT_OWED).scalar_one()
+    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
+
+
+def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:
+    """Return the order key of the newest unhandled stop of each context that has one."""
+    if not context_ids:
+        return {}
+    rows = connection.execute(_STOPS, {"contexts": list(context_ids)}).all()
+    return {row.context_id: row.order_key for row in rows}

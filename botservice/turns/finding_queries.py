@@ -1,14 +1,16 @@
-"""Finding turns: the one that comes next in a context, one by its id, those that wait, and how many there are."""
+"""Every statement that finds turns of one conversation: the next one, one by its id, earlier ones, what they answer."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import bindparam, exists, func, or_, select
 
 from botservice.core.errors import StorageError
 from botservice.core.states import EventKind, Outcome, TurnStatus
+from botservice.history.queries import select_messages
+from botservice.people.names import HOOKS
 from botservice.storage.database import Connection, Storage
 from botservice.storage.statements import is_of
 from botservice.storage.tables.conditions import (
@@ -19,7 +21,7 @@ from botservice.storage.tables.conditions import (
     TURN_IS_QUEUED,
     TURN_IS_RUNNING,
 )
-from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.queries import when_due_was_set
 from botservice.turns.turn import StoredEvent, Turn
@@ -70,22 +72,6 @@ _NEWEST_MESSAGES = (
     )
     .order_by(events.c.id.desc())
 )
-_STOPS = (
-    select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
-    .where(
-        EVENT_IS_UNHANDLED,
-        events.c.kind == EventKind.STOP.value,
-        events.c.context_id.in_(bindparam("contexts", expanding=True)),
-    )
-    .group_by(events.c.context_id)
-)
-_COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
-_OPEN_TURNS = (
-    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
-    .where(TURN_IS_OPEN)
-    .group_by(turns.c.status)
-)
-_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
 _CONTEXT: Any = bindparam("context")
 _OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
 _CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
@@ -136,30 +122,6 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
     if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
         return None
     return _read_turn(connection, row)
-
-
-def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:
-    """Return the order key of the newest unhandled stop of each context that has one."""
-    if not context_ids:
-        return {}
-    rows = connection.execute(_STOPS, {"contexts": list(context_ids)}).all()
-    return {row.context_id: row.order_key for row in rows}
-
-
-def count_waiting(connection: Connection) -> int:
-    """Return how many turns of all contexts are not done."""
-    return int(connection.execute(_COUNT_OPEN).scalar_one())
-
-
-def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
-    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
-    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
-    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
-    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
-    queued = rows.get(TurnStatus.QUEUED.value)
-    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
-    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
-    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
 
 
 def find_newest_messages(connection: Connection, context_id: int, most: int) -> list[tuple[str, StoredEvent]]:
@@ -231,3 +193,135 @@ def find_kinds_of_work(connection: Connection, context_id: int) -> Any:
         A row with `owes` (a delivery), `control`, `turn` and `waiting` (a call), each an id or None.
     """
     return connection.execute(_LOOK, {"context": context_id}).one()
+
+
+# Earlier turns of a conversation, and what they answer
+
+_ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
+_LAST_ASKED = (
+    select(turns.c.id)
+    .join(events, events.c.turn_id == turns.c.id)
+    .join(messages, messages.c.event_id == events.c.id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id < bindparam("before"),
+        turns.c.transport.not_like(f"{HOOKS}%"),  # no person asked that
+        turns.c.outcome.in_([*_ATTEMPTED, Outcome.REFUSED.value]),  # by a budget: what people say is not kept otherwise
+        messages.c.position > bindparam("after"),
+    )
+    .order_by(turns.c.id.desc())
+    .limit(1)
+)
+
+# What the agent, or a reminder, did last: commands alone take no steps.
+_LAST_ATTEMPT = (
+    select(turns.c.id, turns.c.outcome, turns.c.transport)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id < bindparam("before"),
+        turns.c.outcome.in_(_ATTEMPTED),
+        exists().where(steps.c.turn_id == turns.c.id),
+    )
+    .order_by(turns.c.id.desc())
+    .limit(1)
+)
+_OF_ANSWER = (
+    select(turns.c.id, turns.c.outcome, turns.c.transport)
+    .join(messages, messages.c.answers_turn_id == turns.c.id)
+    .where(
+        turns.c.context_id == bindparam("context"), messages.c.id == bindparam("message"), turns.c.outcome.is_not(None)
+    )
+)
+_IS_OF_TURN = or_(
+    messages.c.answers_turn_id == bindparam("turn"),
+    messages.c.event_id.in_(select(events.c.id).where(events.c.turn_id == bindparam("turn"))),
+)
+_LAST_POSITION = select(func.max(messages.c.position)).where(messages.c.context_id == bindparam("context"), _IS_OF_TURN)
+_REFUSED_SINCE = select(
+    exists().where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id > bindparam("after"),
+        turns.c.id < bindparam("before"),
+        turns.c.outcome == Outcome.REFUSED.value,
+    )
+)
+_LATER = (
+    select(turns.c.id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id != bindparam("turn"),
+        turns.c.started_at > bindparam("started_at"),
+    )
+    .limit(1)
+)
+_ASKED = (
+    select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
+)
+_ANY_EVENT = select(events.c.id).where(events.c.turn_id == bindparam("turn")).limit(1)
+
+
+def find_locked(connection: Connection, turn_id: int) -> Any | None:
+    """Return the row of a turn, locked: of this and a process that begins the turn now, one waits for the other."""
+    return connection.execute(select(turns).where(turns.c.id == turn_id).with_for_update()).one_or_none()
+
+
+def has_gone_on(connection: Connection, context_id: int, turn_id: int, started_at: datetime) -> bool:
+    """Return whether another turn of a context has begun since one did."""
+    sought = {"context": context_id, "turn": turn_id, "started_at": started_at}
+    return connection.execute(_LATER, sought).first() is not None
+
+
+def is_asked(connection: Connection, turn_id: int) -> bool:
+    """Return whether there are events which a turn answers."""
+    return connection.execute(_ANY_EVENT, {"turn": turn_id}).first() is not None
+
+
+def list_asked(connection: Connection, turn_id: int) -> list[int]:
+    """Return the messages of the history which a turn answers."""
+    return list(connection.execute(_ASKED, {"turn": turn_id}).scalars())
+
+
+def list_questions(connection: Connection, context_id: int, turn_id: int) -> Sequence[Any]:
+    """Return the rows of the messages which a turn answers, oldest first; what was written there as `own_text`."""
+    of_turn = select(events.c.id).where(events.c.turn_id == turn_id)
+    query = select_messages(context_id).add_columns(messages.c.own_text).where(messages.c.event_id.in_(of_turn))
+    return connection.execute(query.order_by(messages.c.position)).all()
+
+
+def list_answers(connection: Connection, context_id: int, turn_id: int) -> list[int]:
+    """Return the messages that answer in a turn."""
+    answers = select(messages.c.id).where(messages.c.answers_turn_id == turn_id, messages.c.context_id == context_id)
+    return list(connection.execute(answers).scalars())
+
+
+def find_last_asked(connection: Connection, context_id: int, before_turn: int, after: int) -> int | None:
+    """Return the last turn of a context before one in which a person asked the agent something.
+
+    Args:
+        after: The position in the history behind which the question stands.
+    """
+    sought = {"context": context_id, "before": before_turn, "after": after}
+    found: int | None = connection.execute(_LAST_ASKED, sought).scalar_one_or_none()
+    return found
+
+
+def find_last_attempted(connection: Connection, context_id: int, before_turn: int) -> Any | None:
+    """Return the id, outcome and transport of the last turn of a context before one in which the agent took a step."""
+    return connection.execute(_LAST_ATTEMPT, {"context": context_id, "before": before_turn}).one_or_none()
+
+
+def find_turn_of_answer(connection: Connection, context_id: int, message_id: int) -> Any | None:
+    """Return the id, outcome and transport of the ended turn that a message answers."""
+    return connection.execute(_OF_ANSWER, {"context": context_id, "message": message_id}).one_or_none()
+
+
+def find_last_position(connection: Connection, context_id: int, turn_id: int) -> int | None:
+    """Return the position of the last message of a turn in the history; None if none is kept."""
+    found: int | None = connection.execute(_LAST_POSITION, {"context": context_id, "turn": turn_id}).scalar_one()
+    return found
+
+
+def is_any_refused(connection: Connection, context_id: int, after_turn: int, before_turn: int) -> bool:
+    """Return whether a question between two turns of a context was refused."""
+    sought = {"context": context_id, "after": after_turn, "before": before_turn}
+    return bool(connection.execute(_REFUSED_SINCE, sought).scalar_one())
