@@ -5,18 +5,19 @@ A name is looked up here, and what was looked at is what is connected to.
 
 import asyncio
 import codecs
+import contextlib
 import re
 import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.message import Message as Headers
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import httpcore2
+import httpx2
 
 from botservice.agent.page_addresses import PageAddress, is_public
 from botservice.core.errors import PageRefused
@@ -38,63 +39,14 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class PublicNetwork(httpcore2.AsyncNetworkBackend):
-    """Connects to public machines alone. A name is connected to at one of the addresses that were checked.
-
-    TLS is spoken with the name, not with the number: whose certificate it is, is checked as ever. Neither a proxy nor
-    anything else of the environment has a part in it: a proxy would look the name up once more.
-    """
-
-    def __init__(self, resolve: Resolve = look_up, backend: httpcore2.AsyncNetworkBackend | None = None) -> None:
-        self._resolve = resolve
-        self._backend = backend or httpcore2.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002 - httpcore2's own
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Return a connection to a machine of this name.
-
-        Raises:
-            PageRefused: one of its addresses is not public, whatever the others are.
-            httpcore2.ConnectError: none of them answers.
-        """
+def is_of_this_machine(address: str, port: int) -> bool:
+    """Return whether an address is one that this machine has itself. Nothing is sent."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
-            async with asyncio.timeout(timeout):
-                addresses = await self._resolve(host, port)
-        except (OSError, UnicodeError) as error:
-            raise httpcore2.ConnectError(type(error).__name__) from error
-        if not all(map(is_public, addresses)):
-            raise PageRefused("this address leads to no machine of the public internet")
-        failure: httpcore2.ConnectError | httpcore2.ConnectTimeout | None = None
-        for address in addresses[:_MOST_TRIED]:
-            try:
-                return await self._connect(address, port, timeout, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        raise failure or httpcore2.ConnectError("no address")
-
-    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
-        """Refuse."""
-        raise PageRefused("a page is nothing of this machine")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await self._backend.sleep(seconds)
-
-    async def _connect(
-        self, address: str, port: int, timeout: float | None, socket_options: Iterable[Any] | None
-    ) -> httpcore2.AsyncNetworkStream:
-        stream = await self._backend.connect_tcp(address, port, timeout, None, socket_options)
-        own = stream.get_extra_info("client_addr")
-        if own is not None and own[0] == address:  # a public address of this machine itself
-            await stream.aclose()
-            raise PageRefused("this address leads to no machine of the public internet")
-        return stream
+            asking.connect((address, port))
+        except OSError:  # there is no way to it
+            return False
+        return str(asking.getsockname()[0]) == address
 
 
 _PIECE: Final = 65_536
@@ -111,7 +63,7 @@ _KNOWN: Final = re.compile(
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _MOST_REDIRECTS: Final = 5
 _MOST_HEADERS: Final = 200
-_HEADERS: Final[Mapping[bytes | str, bytes | str]] = {
+_HEADERS: Final = {
     "User-Agent": "botservice (reads one page for a person who asked)",
     "Accept": "text/html, application/xhtml+xml, text/plain, application/json, application/xml;q=0.9, */*;q=0.1",
     "Accept-Encoding": "gzip",
@@ -205,17 +157,23 @@ class FetchedPage:
 
 
 class PageFetcher:
-    """Asks for pages of the public web. It sends no cookie, no name, and nothing of who asks."""
+    """Asks for pages of the public web. It sends no cookie, no name, and nothing of who asks.
+
+    A name is connected to at one of the addresses that were checked. TLS is spoken with the name, not with the number:
+    whose certificate it is, is checked as ever. No proxy of the environment is asked: it would look the name up again.
+    """
 
     def __init__(
         self,
-        network: PublicNetwork | None = None,
         limits: FetchLimits | None = None,
         *,
+        resolve: Resolve = look_up,
+        connect: Callable[[ssl.SSLContext], httpx2.AsyncBaseTransport] = httpx2.AsyncHTTPTransport,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._network = network or PublicNetwork()
         self._limits = limits or FetchLimits()
+        self._resolve = resolve
+        self._connect = connect
         self._tls = tls
 
     async def fetch(self, address: PageAddress) -> FetchedPage:
@@ -227,13 +185,13 @@ class PageFetcher:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 return await self._follow(address)
-        except (TimeoutError, httpcore2.TimeoutException):
+        except (TimeoutError, httpx2.TimeoutException):
             raise PageRefused("the page did not come in time") from None
-        except httpcore2.ConnectError as error:
-            is_tls = isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE" in str(error)
+        except httpx2.ConnectError as error:
+            is_tls = "[SSL" in str(error)
             why = "its certificate is not valid" if is_tls else "its server is not there, or has no such name"
             raise PageRefused(f"the page cannot be reached: {why}") from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ssl.SSLError):
+        except (httpx2.TransportError, OSError):
             raise PageRefused("the page's server broke off") from None
 
     async def _follow(self, address: PageAddress) -> FetchedPage:
@@ -246,24 +204,58 @@ class PageFetcher:
 
     async def _ask(self, address: PageAddress) -> FetchedPage | PageAddress:
         """Return the page at an address, or where it leads."""
+        failure: httpx2.TransportError = httpx2.ConnectError("no address")
+        for number in await self._numbers(address):
+            try:
+                return await self._ask_at(number, address)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _numbers(self, address: PageAddress) -> Sequence[str]:
+        """Return the numbers of machines that a name has.
+
+        Raises:
+            PageRefused: one of them is not public, whatever the others are.
+        """
+        try:
+            async with asyncio.timeout(self._limits.wait_seconds):
+                numbers = await self._resolve(address.host, address.port)
+        except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
+            raise httpx2.ConnectError(type(error).__name__) from error
+        if not all(is_public(each) and not is_of_this_machine(each, address.port) for each in numbers):
+            raise PageRefused("this address leads to no machine of the public internet")
+        return numbers[:_MOST_TRIED]
+
+    async def _ask_at(self, number: str, address: PageAddress) -> FetchedPage | PageAddress:
         wait = self._limits.wait_seconds
-        waits = {"connect": wait, "read": wait, "write": wait, "pool": wait}
-        # One connection for one request: nothing of one page is left for another.
-        pool = httpcore2.AsyncConnectionPool(
-            ssl_context=self._tls or tls_context(), network_backend=self._network, max_connections=1
+        request = httpx2.Request(
+            "GET",
+            address.url.copy_with(host=number),
+            headers={"Host": address.url.netloc.decode("ascii"), **_HEADERS},
+            extensions={
+                "timeout": {"connect": wait, "read": wait, "write": wait, "pool": wait},
+                "sni_hostname": address.host,
+            },
         )
-        async with pool, pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response:
-            headers = _read_headers(response.headers)
-            if response.status in _REDIRECTS and "location" in headers:
-                return address.join(headers["location"])
-            if response.status != 200:
-                raise PageRefused(f"the page's server answered {response.status}")
-            kind, charset = _read_type(headers.get("content-type", ""))
-            unpacker = Unpacker(headers.get("content-encoding", "").strip().lower(), self._limits.most_bytes)
-            async for piece in response.aiter_stream():
-                unpacker.add(piece)
-                if unpacker.is_full:
-                    break
+        # One connection for one request: nothing of one page is left for another.
+        async with self._connect(self._tls or tls_context()) as connection:
+            response = await connection.handle_async_request(request)
+            async with contextlib.aclosing(response):
+                return await self._read(response, address)
+
+    async def _read(self, response: httpx2.Response, address: PageAddress) -> FetchedPage | PageAddress:
+        headers = _read_headers(response.headers.raw)
+        if response.status_code in _REDIRECTS and "location" in headers:
+            return address.join(headers["location"])
+        if response.status_code != 200:
+            raise PageRefused(f"the page's server answered {response.status_code}")
+        kind, charset = _read_type(headers.get("content-type", ""))
+        unpacker = Unpacker(headers.get("content-encoding", "").strip().lower(), self._limits.most_bytes)
+        async for piece in response.aiter_raw():
+            unpacker.add(piece)
+            if unpacker.is_full:
+                break
         if unpacker.is_full and kind == "pdf":
             raise PageRefused("the file is too large to be read")
         return FetchedPage(address, kind, charset, bytes(unpacker.data), unpacker.is_full)

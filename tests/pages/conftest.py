@@ -6,7 +6,7 @@ import pytest
 from standins.web_pages import PagesWeb
 
 from botservice.agent.fetch_page_tool import PageReader
-from botservice.agent.page_download import FetchLimits, PageFetcher, PublicNetwork
+from botservice.agent.page_download import FetchLimits, PageFetcher
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ async def web() -> AsyncIterator[PagesWeb]:
 
 @pytest.fixture
 def fetcher(web: PagesWeb) -> PageFetcher:
-    return PageFetcher(PublicNetwork(web.resolve, web), FetchLimits(most_bytes=100_000))
+    return PageFetcher(FetchLimits(most_bytes=100_000), resolve=web.resolve, connect=web.connect)
 
 
 @pytest.fixture

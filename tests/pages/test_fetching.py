@@ -10,7 +10,7 @@ from standins.certificates import certificate_for
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
 from botservice.agent.page_addresses import PageAddress, addresses_in
-from botservice.agent.page_download import FetchLimits, PageFetcher, PublicNetwork, decode, look_up
+from botservice.agent.page_download import FetchLimits, PageFetcher, decode, look_up
 from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/")
@@ -116,7 +116,7 @@ async def test_a_server_that_drips_is_left_in_time(web: PagesWeb, drip: bytes) -
             is_left.set()
 
     web.pages["site.example/"] = answer
-    fetcher = PageFetcher(PublicNetwork(web.resolve, web), FetchLimits(seconds=0.3))
+    fetcher = PageFetcher(FetchLimits(seconds=0.3), resolve=web.resolve, connect=web.connect)
     with pytest.raises(PageRefused, match="in time"):
         await fetcher.fetch(HERE)
     async with asyncio.timeout(30):
@@ -127,13 +127,42 @@ async def test_https_is_checked_by_the_name_and_not_by_the_number(tmp_path) -> N
     server, client = certificate_for("site.example", tmp_path)
     async with PagesWeb().running(server) as web:
         web.pages |= {"site.example/": page("safe", "text/plain"), "other.example/": page("not safe", "text/plain")}
-        fetcher = PageFetcher(PublicNetwork(web.resolve, web), tls=client)
+        fetcher = PageFetcher(resolve=web.resolve, connect=web.connect, tls=client)
         assert (await fetcher.fetch(PageAddress.read("https://site.example/"))).data == b"safe"
         assert "Host: site.example\r\n" in web.requests[0]
         with pytest.raises(PageRefused, match="certificate"):
             await fetcher.fetch(PageAddress.read("https://other.example/"))
         assert web.connected == [PUBLIC, PUBLIC]
         assert len(web.requests) == 1
+
+
+async def test_https_of_a_number_is_checked_by_that_number(tmp_path) -> None:
+    server, client = certificate_for("site.example", tmp_path)
+    async with PagesWeb().running(server) as web:
+        web.names[PUBLIC] = [PUBLIC]
+        fetcher = PageFetcher(resolve=web.resolve, connect=web.connect, tls=client)
+        with pytest.raises(PageRefused, match="certificate"):
+            await fetcher.fetch(PageAddress.read(f"https://{PUBLIC}/"))
+        assert web.requests == []
+
+
+async def test_the_next_address_of_a_name_is_asked_where_one_takes_no_connection(
+    web: PagesWeb, fetcher: PageFetcher
+) -> None:
+    web.names["site.example"] = ["2606:4700::1111", PUBLIC]
+    web.pages["site.example/"] = page("here", "text/plain")
+    web.down.add("2606:4700::1111")
+    assert (await fetcher.fetch(HERE)).data == b"here"
+    assert web.connected == ["2606:4700::1111", PUBLIC]
+    web.down.add(PUBLIC)
+    with pytest.raises(PageRefused, match="its server is not there"):
+        await fetcher.fetch(HERE)
+
+
+async def test_an_address_of_version_6_is_named_as_it_is_written(web: PagesWeb, fetcher: PageFetcher) -> None:
+    web.names["2606:4700::1111"] = ["2606:4700::1111"]
+    web.pages["[2606:4700::1111]/a?b=%20c"] = page("here", "text/plain")
+    assert (await fetcher.fetch(PageAddress.read("http://[2606:4700::1111]/a?b=%20c"))).data == b"here"
 
 
 @pytest.mark.parametrize(

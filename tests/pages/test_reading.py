@@ -7,7 +7,7 @@ from standins.web_pages import PagesWeb, page
 from botservice.agent.document_reader import HtmlReader, PageLimits
 from botservice.agent.fetch_page_tool import PageRates, PageReader
 from botservice.agent.page_addresses import PageAddress
-from botservice.agent.page_download import PageFetcher, PublicNetwork
+from botservice.agent.page_download import PageFetcher
 from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/a/b")
@@ -47,7 +47,9 @@ async def test_pdfs_are_read_too(web: PagesWeb, pages: PageReader) -> None:
 
 @pytest.mark.slow
 async def test_a_page_that_takes_too_much_is_cut_off(web: PagesWeb) -> None:
-    pages = PageReader(PageFetcher(PublicNetwork(web.resolve, web)), read_html=HtmlReader(PageLimits(cpu_seconds=1)))
+    pages = PageReader(
+        PageFetcher(resolve=web.resolve, connect=web.connect), read_html=HtmlReader(PageLimits(cpu_seconds=1))
+    )
     web.pages["site.example/a/b"] = page("<div>" * 200_000 + "x")
     with pytest.raises(PageRefused, match="takes too much"):
         await pages.read(HERE)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpcore2
+import httpx2
 
 PUBLIC = "93.184.215.14"
 Answer = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
@@ -28,40 +28,36 @@ def redirect(to: str, status: str = "302 Found") -> bytes:
     return page("", status=status, Location=to)
 
 
-class PagesWeb(httpcore2.AsyncNetworkBackend):
+class PagesWeb:
     """Names, pages, and who was asked.
 
     Attributes:
         names: The addresses of each name; every other name has `PUBLIC`.
         pages: What is answered, by "host/path".
+        down: Numbers of machines that take no connection.
         connected: The numbers that were connected to, in order.
         requests: The heads of requests, in order.
+        port: Where the server listens.
     """
 
     def __init__(self) -> None:
         self.names: dict[str, Sequence[str]] = {}
         self.pages: dict[str, Answer] = {}
+        self.down: set[str] = set()
         self.connected: list[str] = []
         self.requests: list[str] = []
-        self._port = 0
-        self._backend = httpcore2.AnyIOBackend()
+        self.port = 0
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         return self.names.get(host, [PUBLIC])
 
-    async def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
-        self.connected.append(host)
-        assert host in (PUBLIC, "2606:4700::1111"), f"somebody connected to {host}"
-        assert port in (80, 443)
-        return await self._backend.connect_tcp("127.0.0.1", self._port, timeout)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    def connect(self, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
+        return _Loopback(self, tls)
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator["PagesWeb"]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
-        self._port = server.sockets[0].getsockname()[1]
+        self.port = server.sockets[0].getsockname()[1]
         async with server:
             yield self
 
@@ -81,3 +77,21 @@ class PagesWeb(httpcore2.AsyncNetworkBackend):
             pass
         finally:
             writer.close()
+
+
+class _Loopback(httpx2.AsyncHTTPTransport):
+    """Connects to the stand-in, whichever number is asked for."""
+
+    def __init__(self, web: PagesWeb, tls: ssl.SSLContext) -> None:
+        super().__init__(tls)
+        self._web = web
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        self._web.connected.append(url.host)
+        if url.host in self._web.down:
+            raise httpx2.ConnectError("All connection attempts failed")
+        assert url.host in (PUBLIC, "2606:4700::1111"), f"somebody connected to {url.host}"
+        assert url.port is None, f"somebody asked for {url}"
+        request.url = url.copy_with(host="127.0.0.1", port=self._web.port)
+        return await super().handle_async_request(request)

@@ -8,7 +8,7 @@ from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
 from botservice.agent.fetch_page_tool import PAGE_END, FetchPage, PageRates, PageReader
-from botservice.agent.page_download import PageFetcher, PublicNetwork
+from botservice.agent.page_download import PageFetcher
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.skills import Skills
 from botservice.config.setting_choices import FetchAsks
@@ -36,7 +36,7 @@ async def web() -> AsyncIterator[PagesWeb]:
 
 
 def fetch_page(web: PagesWeb, **options) -> Tool:
-    return FetchPage(PageReader(PageFetcher(PublicNetwork(web.resolve, web))), **options).tool()
+    return FetchPage(PageReader(PageFetcher(resolve=web.resolve, connect=web.connect)), **options).tool()
 
 
 async def ask(storage: Storage, context: AgentContext, web: PagesWeb, question: str, *said, tools=(), **options):
@@ -235,7 +235,7 @@ async def test_what_the_model_itself_said_before_names_nothing(storage, context,
 async def test_the_owner_may_have_it_ask_never_or_always(storage, context, web) -> None:
     [result] = await ask(storage, context, web, "hi", fetch("http://plans.example/"), asks=FetchAsks.NEVER)
     assert "The plans." in result
-    tool = FetchPage(PageReader(PageFetcher(PublicNetwork(web.resolve, web))), asks=FetchAsks.ALWAYS)
+    tool = FetchPage(PageReader(PageFetcher(resolve=web.resolve, connect=web.connect)), asks=FetchAsks.ALWAYS)
     assert await tool.asks_first({"url": "http://plans.example/"}, context)
 
 
