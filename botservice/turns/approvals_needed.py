@@ -106,8 +106,8 @@ def _forms(tool: Tool, call: ToolCall) -> list[dict[str, Any]]:
     except ArgumentsError:  # it checks them by itself
         return [given]
     forms = [typed]
-    with contextlib.suppress(ValueError):  # a default may go round in a circle
-        forms.append(to_jsonable_python(typed, fallback=lambda value: value))
+    with contextlib.suppress(ValueError):  # a default may be anything
+        forms.append(to_jsonable_python(typed))
     forms.append(given)
     return [form for place, form in enumerate(forms) if form not in forms[:place]]
 

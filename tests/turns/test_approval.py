@@ -116,6 +116,7 @@ class Target:
     host: str
 
 
+PRICES = {object(): 1}
 CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)
 
@@ -163,6 +164,11 @@ def circular(text: str, tree: Any = CIRCLE) -> str:
     return "ran"
 
 
+def keyed_by_objects(text: str, prices: Any = PRICES) -> str:
+    """Pay."""
+    return "ran"
+
+
 @pytest.mark.any_database
 @pytest.mark.parametrize(
     ("function", "judge", "arguments", "asks"),
@@ -171,6 +177,7 @@ def circular(text: str, tree: Any = CIRCLE) -> str:
         (sealed, lambda given, _: given["key"].startswith("live_"), {"key": "test_1"}, False),
         (circular, lambda given, _: given["text"] == "pay", {"text": "pay"}, True),
         (circular, lambda given, _: given["text"] == "pay", {"text": "look"}, False),
+        (keyed_by_objects, lambda given, _: given["text"] == "pay", {"text": "pay"}, True),
     ],
 )
 async def test_a_function_that_says_which_calls_ask_sees_what_the_model_gave(
