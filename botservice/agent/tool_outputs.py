@@ -3,9 +3,9 @@
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic import ConfigDict, TypeAdapter
 
 from botservice.conversation.images import as_file
 from botservice.core.messages import Attachment, Button, storable
@@ -13,6 +13,7 @@ from botservice.core.quoting import quote_name
 from botservice.telemetry.logs import redact
 
 LONGEST_OBSERVATION = 100_000  # characters; what is cut is said
+_ANYTHING: Final = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class OutputError(Exception):
@@ -50,6 +51,15 @@ def read_output(returned: Any) -> Output:
     return Output(cut(text), cut(text) if len(text) > LONGEST_OBSERVATION else value)
 
 
+def as_json_value(value: Any) -> Any:
+    """Return a value as JSON has it: models as objects, dates as texts.
+
+    Raises:
+        ValueError: there is no JSON for it.
+    """
+    return _ANYTHING.dump_python(value, mode="json", by_alias=True)
+
+
 def cut(text: str) -> str:
     """Return text, shortened where it is too long for a prompt, and saying so."""
     if len(text) <= LONGEST_OBSERVATION:
@@ -70,8 +80,8 @@ def _read_value(value: Any) -> Any:
     if isinstance(value, str):
         return _clean(value)
     try:
-        return _clean(to_jsonable_python(value))
-    except (PydanticSerializationError, ValueError) as error:  # a circle and bytes that are no text are ValueErrors
+        return _clean(as_json_value(value))
+    except ValueError as error:
         raise OutputError(
             f"the tool returned {type(value).__name__}, of which something is no JSON value; "
             "a file is returned as an Attachment, alone or in a list"

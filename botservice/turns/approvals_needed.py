@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from pydantic_core import to_jsonable_python
-
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_outputs import as_json_value
 from botservice.agent.tool_rights import find_allowed
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.conversation.context import AgentContext
@@ -107,7 +106,7 @@ def _forms(tool: Tool, call: ToolCall) -> list[dict[str, Any]]:
         return [given]
     forms = [typed]
     with contextlib.suppress(ValueError):  # a default may be anything
-        forms.append(to_jsonable_python(typed))
+        forms.append(as_json_value(typed))
     forms.append(given)
     return [form for place, form in enumerate(forms) if form not in forms[:place]]
 
