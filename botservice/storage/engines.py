@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
@@ -159,9 +160,39 @@ def _check_transactions(engine: Engine, *, begin: str) -> None:
             raise as_sqlalchemy_error(connection, "COMMIT", error) from error
 
 
+class _SqliteConnection(sqlite3.Connection):
+    """Closes the cursors of a transaction with it.
+
+    A statement whose rows are not read to the end outlives its transaction: SQLite would keep its view of the database
+    for every later one of this connection, and refuse to write by it. Frames of an error hold such cursors.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def cursor(self, *args: Any) -> Any:
+        cursor = super().cursor(*args)
+        self._cursors.add(cursor)
+        return cursor
+
+    def commit(self) -> None:
+        self._close_cursors()
+        super().commit()
+
+    def rollback(self) -> None:
+        self._close_cursors()
+        super().rollback()
+
+    def _close_cursors(self) -> None:
+        for cursor in list(self._cursors):
+            cursor.close()
+        self._cursors.clear()
+
+
 def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:
     # isolation_level None: SQLAlchemy's begin event opens transactions, not the driver's guess at what a statement is.
-    return {"timeout": limits.lock, "check_same_thread": False, "isolation_level": None}
+    return {"timeout": limits.lock, "check_same_thread": False, "isolation_level": None, "factory": _SqliteConnection}
 
 
 def _prepare_sqlite(engine: Engine, limits: StorageLimits, *, begin: str, **pragmas: str) -> None:

@@ -10,7 +10,6 @@ import math
 import sqlite3
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -179,12 +178,8 @@ class ReaderInPlace:
                 return query(self._connection)
             finally:
                 self._driver.rollback()
-        except BaseException as error:
-            # A statement whose rows nobody has read to the end would keep this view for the reads that follow.
-            traceback.clear_frames(error.__traceback__)
-            if isinstance(error, SQLAlchemyError | sqlite3.Error):
-                raise NotInPlace from error
-            raise
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise NotInPlace from error
         finally:
             self._is_free.release()
 

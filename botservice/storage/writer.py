@@ -9,7 +9,6 @@ import contextlib
 import logging
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -272,9 +271,6 @@ class Writer:
                     _apply_all(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
-                traceback.clear_frames(
-                    error.__traceback__
-                )  # rows that nobody has read would keep SQLite from committing
                 failure = self.connection.understand(error, has_begun=has_begun)
                 self.refusal = failure.refusal or self.refusal
                 if not is_conflict(error):

@@ -231,16 +231,42 @@ async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(sql
     assert await sqlite_storage.read(count) == 0
 
 
-async def test_a_short_read_that_fails_keeps_no_old_view_for_the_next_ones(sqlite_storage):
+@pytest.mark.parametrize("how", [{"is_short": True}, {}, {"is_long": True}], ids=str)
+async def test_a_read_that_fails_keeps_no_old_view_for_the_next_ones(storage, how):
     for number in range(3):
-        await sqlite_storage.write(add(str(number)))
+        await storage.write(add(str(number)))
 
     def leave_rows_unread(connection):
         rows = connection.execute(select(contexts.c.id))
         raise ValueError(rows.fetchone())
 
-    with pytest.raises(ValueError, match="1") as failed:
-        await sqlite_storage.read(leave_rows_unread, is_short=True)
-    await sqlite_storage.write(add("new"))
-    assert await sqlite_storage.read(count, is_short=True) == 4
-    assert failed.value.__traceback__ is not None, "its frames are still there, as while it is logged"
+    failed = [await asyncio.gather(storage.read(leave_rows_unread, **how), return_exceptions=True) for _ in range(4)]
+    await storage.write(add("new"))
+    assert [await storage.read(count, **how) for _ in range(4)] == [4] * 4
+    assert all(each.__traceback__ is not None for [each] in failed), (
+        "their frames are still there, as while one is logged"
+    )
+
+
+@pytest.mark.parametrize("how", [{"is_short": True}, {}, {"is_long": True}], ids=str)
+async def test_a_read_that_returns_before_its_rows_are_read_keeps_no_old_view_for_the_next_ones(storage, how):
+    for number in range(3):
+        await storage.write(add(str(number)))
+    unread = [await storage.read(lambda connection: connection.execute(select(contexts.c.id)), **how) for _ in range(4)]
+    await storage.write(add("new"))
+    assert [await storage.read(count, **how) for _ in range(4)] == [4] * 4
+    assert len(unread) == 4
+
+
+async def test_a_write_that_fails_with_rows_unread_keeps_no_one_from_writing(storage):
+    await storage.write(add("first"))
+    await storage.write(add("second"))
+
+    def leave_rows_unread(connection):
+        rows = connection.execute(select(contexts.c.id))
+        raise ValueError(rows.fetchone())
+
+    failed = await asyncio.gather(storage.write(leave_rows_unread), return_exceptions=True)
+    await storage.write(add("third"))
+    assert await storage.read(count) == 3
+    assert failed[0].__traceback__ is not None
