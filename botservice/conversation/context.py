@@ -149,9 +149,12 @@ class AgentContext:
         turn_id: int | None = None,
         *,
         with_steps: bool = True,
+        with_last_message: bool = True,
     ) -> "AgentContext":
         """Load a context through a connection; without steps, its memory is empty."""
-        snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
+        snapshot = read_snapshot(
+            connection, context_id, turn_id, with_steps=with_steps, with_last_message=with_last_message
+        )
         return cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))), snapshot)
 
     @property

@@ -248,7 +248,14 @@ class NextWork:
 
     def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> StartedTurn | Unreadable:
         try:
-            context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.has_begun)
+            context = AgentContext.read(
+                self._storage,
+                connection,
+                turn.context_id,
+                turn.id,
+                with_steps=turn.has_begun,
+                with_last_message=turn.has_begun,  # one that begins brings a message of its own
+            )
         except Exception as error:
             if is_of_database(error):  # it fails, not what is stored of this conversation
                 raise

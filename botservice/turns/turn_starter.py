@@ -88,6 +88,8 @@ class TurnStarter:
         if is_unasked is None:
             return False
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        if commands:
+            await context.chat_history.refresh()  # a turn that begins has not read the message before it
         commands, held = await self._hold_back(commands, admission)
         answers = [(event, await self._obey(command, admission, event.id)) for event, command in commands]
         rest: list[TurnMessage] = [

@@ -144,3 +144,15 @@ def book(_: CommandRequest) -> str:
 def test_a_handler_that_cannot_be_awaited_is_refused(handler):
     with pytest.raises(BotServiceError, match=r"the handler of command book is .*async def"):
         Command("book", handler)
+
+
+@pytest.mark.any_database
+async def test_one_knows_what_was_last_said_before_it(storage):
+    async def repeats(request: CommandRequest) -> str:
+        last = request.context.chat_history.last_user_message
+        return "Nothing was said." if last is None else f"You said: {last.text}"
+
+    async with booking(storage, repeats) as bot:
+        assert await answer_to(bot, "/book", 1) == "Nothing was said."
+        assert await answer_to(bot, "hello", 2) == "re: hello"
+        assert await answer_to(bot, "/book", 3) == "You said: hello"

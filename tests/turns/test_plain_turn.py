@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 from turns.bots import make_service
 from turns.messenger import Messenger, echo, office
 
@@ -17,6 +19,7 @@ from transports.web.owner_token import PageAccess
 
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 20
+MOST_STATEMENTS = 25
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/reminder_scheduler.py", "turns/unanswered_turns.py"),
@@ -128,6 +131,27 @@ async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite
         await bot.messenger.shows("1", "re: hi")
         await bot.worker.stop(grace_seconds=60)
         assert storage.log.count("write") == 4
+
+
+async def test_a_message_runs_so_many_statements_and_no_more(sqlite_url):
+    """Each costs about as much as forty calls, and on Postgres a way to the server and back."""
+    async with Storage.open(sqlite_url) as storage, office(storage, echo, sweep_seconds=600) as bot:
+        await bot.write("first", order=1)
+        await bot.messenger.shows("1", "re: first")
+        statements: list[str] = []
+
+        @event.listens_for(Engine, "before_cursor_execute")
+        def note(connection, cursor, statement, *_):
+            if not statement.startswith("UPDATE deliveries"):  # of the first answer, it may come late
+                statements.append(statement)
+
+        try:
+            await bot.write("second", order=2)
+            await bot.messenger.shows("1", "re: first", "re: second")
+            await bot.worker.stop(grace_seconds=60)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    assert len(statements) <= MOST_STATEMENTS, statements
 
 
 async def test_a_message_passes_nothing_that_it_does_not_need(sqlite_url):
