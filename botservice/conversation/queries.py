@@ -22,6 +22,7 @@ from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
+from botservice.storage.tables.people import identities
 from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
 
@@ -33,6 +34,11 @@ _KEYS_AND_METADATA = select(contexts.c.context_keys, contexts.c.metadata).where(
 _METADATA_BY_KEYS = select(contexts.c.id, contexts.c.metadata).where(contexts.c.key_hash == bindparam("key_hash"))
 _LOCKED_METADATA = _METADATA.with_for_update()
 _IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
+_AUDIENCE = (
+    select(contexts.c.context_keys, contexts.c.is_shared, identities.c.platform, identities.c.platform_id)
+    .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
+    .where(contexts.c.id == bindparam("context"))
+)
 _NOTE_UNTRUSTED = (
     update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
 )
@@ -83,6 +89,11 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, A
 def read_is_shared(connection: Connection, context_id: int) -> bool:
     """Return whether more than one person was seen in a conversation, or the platform says that others read it."""
     return bool(connection.execute(_IS_SHARED, {"context": context_id}).scalar_one_or_none())
+
+
+def find_audience(connection: Connection, context_id: int) -> Any | None:
+    """Return the row of a context with its keys, whether it is shared, and the account of its only person, if any."""
+    return connection.execute(_AUDIENCE, {"context": context_id}).one_or_none()
 
 
 def note_untrusted(connection: Connection, context_id: int) -> None:

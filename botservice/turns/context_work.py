@@ -32,7 +32,6 @@ from botservice.turns.commands import Commands
 from botservice.turns.control_effects import ControlEffects
 from botservice.turns.edits_and_deletions import DueChanges
 from botservice.turns.grouped_messages import NewParts, QuestionParts
-from botservice.turns.merging_contexts import move_here
 from botservice.turns.next_work import (
     Moved,
     NextWork,
@@ -138,7 +137,7 @@ class ContextWork:
                 await self._controls.stop_all(claim, stops)
                 self.next.expect(claim.context_id)
             case Moved(change):
-                return await move_here(self._storage, claim, change, self._clock())
+                return await self._controls.move(claim, change)
             case QueuedCleaning():
                 await clean_chat(self._storage, claim.context_id, claim)
                 self._storage.scrub_soon()

@@ -1,14 +1,17 @@
-"""The effects of controls (stops, edits, deletions): whether they may take effect at the moment at which they would.
+"""The effects of controls (stops, edits, deletions, moves), if they may take effect at the moment at which they would.
 
 Between the moment at which one was accepted and this one, an owner may have taken its author out.
 """
 
+import asyncio
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from botservice.conversation.queries import read_context_keys
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, read_context_keys, rename_context
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.core.states import EventKind
@@ -21,6 +24,7 @@ from botservice.turns.call_queries import withdraw_question, withdraw_turn
 from botservice.turns.delivery_queries import drop_stopped
 from botservice.turns.edits_and_deletions import Controls, DueChanges, PendingControl, find_controls, read_words
 from botservice.turns.event_queries import find_newest_change, mark_handled
+from botservice.turns.merge_queries import forget_places, merge_contexts
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.resuming import SuspendedTurns
 from botservice.turns.run_options import RunOptions
@@ -77,6 +81,30 @@ class ControlEffects:
 
         await self._storage.write(write, fence=claim)
         logger.info("context.stopped", extra={"context": context_id})
+
+    async def move(self, claim: Claim, change: PendingControl) -> bool:
+        """Move a conversation to the keys that a control names; return whether it was moved.
+
+        Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
+
+        Args:
+            claim: On the conversation that moves.
+        """
+        keys = ContextKeys.of(json.loads(change.event.raw))
+        newer = await self._storage.read(lambda connection: find_context(connection, keys))
+        write = partial(_move, claim=claim, keys=keys, event_id=change.event.id, now=self._clock())
+        if newer is None or newer == claim.context_id:
+            await self._storage.write(partial(write, other=None), fence=claim)
+            return True
+        other = await self._storage.claims.try_claim(newer)
+        if other is None:
+            return False
+        try:
+            await self._storage.write(partial(write, other=other), fence=claim)
+        finally:
+            await asyncio.shield(self._storage.claims.release(other))
+        logger.info("context.merged", extra={"context": claim.context_id})
+        return True
 
     async def apply(self, due: DueChanges, claim: Claim) -> None:
         """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged."""
@@ -173,6 +201,17 @@ class ControlEffects:
         if not ruling.is_admitted:
             logger.info("turn.without_effect", extra={"event": event.id})
         return ruling.is_admitted
+
+
+def _move(
+    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, event_id: int, now: datetime
+) -> None:
+    mark_handled(connection, [event_id], now)
+    forget_places(connection, claim.context_id)
+    if other is not None:
+        other.check()
+        merge_contexts(connection, claim.context_id, other.context_id)
+    rename_context(connection, ContextKeys.of(read_context_keys(connection, claim.context_id)), keys)
 
 
 def _change(

@@ -319,15 +319,16 @@ def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload
     turn = connection.execute(_CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
     if turn is None:
         return
-    state = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "created_at": now}
-    of_turn = {
-        "context_id": turn.context_id,
-        "turn_id": turn_id,
-        "transport": turn.transport.removeprefix(HOOKS),
-        **set_due(now, now),
-    }
+    platform = turn.transport.removeprefix(HOOKS)
     for payload in payloads:
-        connection.execute(_INSERT_NOTICE, {**of_turn, **state, **content_columns(payload)})
+        _owe(connection, turn.context_id, turn_id, platform, content_columns(payload), now)
+
+
+def owe_unplanned(
+    connection: Connection, context_id: int, turn_id: int, transport: str, payload: Payload, now: datetime
+) -> None:
+    """Store a program's message, which its platform plans before the first try."""
+    _owe(connection, context_id, turn_id, transport, {"payload": payload}, now, kind=DeliveryKind.UNPLANNED)
 
 
 def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:
@@ -336,10 +337,23 @@ def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: 
     asked = connection.execute(select(deliveries.c.status).where(deliveries.c.id == delivery_id)).scalar_one_or_none()
     if asked is None or asked == DeliveryStatus.FAILED.value:
         return  # nobody has seen it
-    values = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
-    of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.platform, "created_at": now}
-    shown = {**content_columns(payload), **set_due(now, now), "replaces": delivery_id}
-    connection.execute(_INSERT_NOTICE, {**values, **of_turn, **shown})
+    shown = {**content_columns(payload), "replaces": delivery_id}
+    _owe(connection, turn.context_id, turn.id, turn.platform, shown, now)
+
+
+def _owe(
+    connection: Connection,
+    context_id: int,
+    turn_id: int,
+    transport: str,
+    content: Mapping[str, Any],
+    now: datetime,
+    *,
+    kind: DeliveryKind = DeliveryKind.MESSAGE,
+) -> None:
+    of_turn = {"context_id": context_id, "turn_id": turn_id, "transport": transport, "created_at": now}
+    state = {"kind": kind.value, "status": DeliveryStatus.PENDING.value, "attempts": 0, **set_due(now, now)}
+    connection.execute(_INSERT_NOTICE, {**of_turn, **state, **content})
 
 
 _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))

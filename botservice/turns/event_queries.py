@@ -190,6 +190,36 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     return int(turn_id)
 
 
+# Keys of messages that programs send: each is an event, so that it is kept as long as events are
+
+_KIND = "send"  # no release takes it for an event of a platform
+_NAME_TURN = update(events).where(events.c.id == bindparam("row")).values(turn_id=bindparam("turn"))
+_TURN_OF_KEY = select(events.c.turn_id).where(events.c.key == bindparam("key"))
+
+
+def event_key(context_id: int, key: str) -> str:
+    """Return how the key of a program's message is kept."""
+    return f"{_KIND}:{context_id}:{key}"
+
+
+def keep_key(connection: Connection, context_id: int, key: str, transport: str, now: datetime) -> int | None:
+    """Keep the key of a program's message, and return the id of its event; None if it is kept already."""
+    event = {"key": event_key(context_id, key), "context_id": context_id, "transport": transport}
+    event |= {"kind": _KIND, "order_key": 0, "received_at": now, "handled_at": now}
+    found: int | None = connection.execute(_insert_event(connection), event).scalar_one_or_none()
+    return found
+
+
+def set_turn_of_key(connection: Connection, event_id: int, turn_id: int) -> None:
+    """Store with which turn a key was used."""
+    connection.execute(_NAME_TURN, {"row": event_id, "turn": turn_id})
+
+
+def find_turn_of_key(connection: Connection, context_id: int, key: str) -> int | None:
+    """Return the turn with which a key was used; None if there is none, or not any more."""
+    return connection.execute(_TURN_OF_KEY, {"key": event_key(context_id, key)}).scalar_one_or_none()
+
+
 # Controls: stops, edits, deletions and moves that have not taken effect
 
 

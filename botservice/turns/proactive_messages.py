@@ -9,45 +9,34 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, insert, select, update
-
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.images import as_attachment
-from botservice.conversation.queries import find_context, find_or_insert_context, note_untrusted, read_context_keys
+from botservice.conversation.queries import (
+    find_audience,
+    find_context,
+    find_or_insert_context,
+    note_untrusted,
+    read_context_keys,
+)
 from botservice.core.argument_checks import check, check_listed
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError
 from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable
-from botservice.core.states import API, DeliveryKind, DeliveryStatus, EventKind, Outcome
+from botservice.core.states import API, EventKind, Outcome
 from botservice.history.chat_history import count_text
 from botservice.history.queries import find_answer, insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.access import Access
 from botservice.people.names import chat_name, is_chat_name, transport_of
 from botservice.storage.database import Connection, Storage
-from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conversations import contexts, deliveries, events
-from botservice.storage.tables.people import identities
 from botservice.turns.buttons import write_buttons
+from botservice.turns.delivery_queries import owe_unplanned
+from botservice.turns.event_queries import event_key, find_event, find_turn_of_key, keep_key, set_turn_of_key
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.transport import OF_MESSAGE, OFFERED
-from botservice.turns.turn import set_due
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 LONGEST_KEY: Final = 255  # characters
-_KIND: Final = "send"  # of the event that keeps a key; no release takes it for one of a platform
-
-_insert_key = of_each_database(
-    lambda insert: insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
-)
-_NAME_TURN = update(events).where(events.c.id == bindparam("row")).values(turn_id=bindparam("turn"))
-_TURN_OF_KEY = select(events.c.turn_id).where(events.c.key == bindparam("key"))
-_INSERT = insert(deliveries)
-_AUDIENCE = (
-    select(contexts.c.context_keys, contexts.c.is_shared, identities.c.platform, identities.c.platform_id)
-    .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
-    .where(contexts.c.id == bindparam("context"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +93,21 @@ def write_message(
     transport = transport_of(read_context_keys(connection, context_id)) or API
     event_id = None
     if key is not None:
-        event = {"key": event_key(context_id, key), "context_id": context_id, "transport": transport}
-        event |= {"kind": _KIND, "order_key": 0, "received_at": now, "handled_at": now}
-        event_id = connection.execute(_insert_key(connection), event).scalar_one_or_none()
+        event_id = keep_key(connection, context_id, key, transport, now)
         if event_id is None:
-            return _find_sent(connection, context_id, key, event["key"])
+            return _find_sent(connection, context_id, key)
     # It has not begun: the steps that a program keeps in view are those of the turn before.
     turn_id = insert_turn(connection, context_id, transport, now)
     finish_turn(connection, turn_id, now, Outcome.ANSWERED)
     if event_id is not None:
-        connection.execute(_NAME_TURN, {"row": event_id, "turn": turn_id})
+        set_turn_of_key(connection, event_id, turn_id)
     message = insert_message(connection, context_id, replace(new, answers_turn_id=turn_id))
     note_untrusted(connection, context_id)  # whose words a program passes on is not known
     if transport != API:
         payload: dict[str, Any] = {OF_MESSAGE: message.id}
         if buttons:
             payload[OFFERED] = write_buttons(buttons)
-        of_turn = {"context_id": context_id, "turn_id": turn_id, "transport": transport, "created_at": now}
-        state = {"kind": DeliveryKind.UNPLANNED.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
-        connection.execute(_INSERT, {**of_turn, **state, "payload": payload, **set_due(now, now)})
+        owe_unplanned(connection, context_id, turn_id, transport, payload, now)
         notify_replicas(connection, [Wakeup(context_id, EventKind.PROGRAM, is_open=True)])
     return replace(message, buttons=tuple(buttons))
 
@@ -192,7 +177,7 @@ async def check_let_in(storage: Storage, access: Access, context_id: int) -> Non
 
 async def is_let_in(storage: Storage, access: Access, context_id: int) -> bool:
     """Return whether a conversation may use the service, regardless of who asks; that of a program always may."""
-    row = await storage.read(lambda connection: connection.execute(_AUDIENCE, {"context": context_id}).one_or_none())
+    row = await storage.read(lambda connection: find_audience(connection, context_id))
     if row is None or transport_of(row.context_keys) == API:
         return True
     keys, name = row.context_keys, chat_name(row.context_keys)
@@ -205,16 +190,11 @@ async def is_let_in(storage: Storage, access: Access, context_id: int) -> bool:
 
 def is_sent(connection: Connection, context_id: int, key: str) -> bool:
     """Return whether a message with a key was sent to a conversation already."""
-    return connection.execute(_TURN_OF_KEY, {"key": event_key(context_id, key)}).first() is not None
+    return find_event(connection, event_key(context_id, key)) is not None
 
 
-def event_key(context_id: int, key: str) -> str:
-    """Return how the key of a message is kept."""
-    return f"{_KIND}:{context_id}:{key}"
-
-
-def _find_sent(connection: Connection, context_id: int, key: str, event_key: Any) -> Message:
-    turn_id = connection.execute(_TURN_OF_KEY, {"key": event_key}).scalar_one_or_none()
+def _find_sent(connection: Connection, context_id: int, key: str) -> Message:
+    turn_id = find_turn_of_key(connection, context_id, key)
     found = None if turn_id is None else find_answer(connection, turn_id)
     if found is None:
         raise StorageError(f"the message with the key {key!r} in context {context_id} was deleted since it was sent")

@@ -33,7 +33,7 @@ from botservice.privacy.forgetting import forget_chat, forget_messages, forget_p
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.observing import observed
-from botservice.turns.merging_contexts import _merge
+from botservice.turns.merge_queries import merge_contexts
 
 
 async def known(storage, author=ALICE):
@@ -160,7 +160,7 @@ async def test_two_chats_that_become_one_are_read_as_one(storage):
     for chat, text in ((older, "An older word"), (newer, "A newer word")):
         await say(chat, text)
         await observer.observe(chat)
-    await storage.write(lambda c: _merge(c, older.id, newer.id))
+    await storage.write(lambda c: merge_contexts(c, older.id, newer.id))
     assert await texts_of(older) == ["An older word"]
     await observer.observe(older)
     assert await texts_of(older) == ["An older word", "A newer word"]

@@ -23,10 +23,10 @@ from botservice.people.names import HOOKS, transport_of
 from botservice.people.usage import period_end, period_start
 from botservice.people.usage_queries import HOOK_RATE, count_message
 from botservice.storage.database import Connection
-from botservice.turns.event_queries import find_event, let_go_of_key
+from botservice.turns.event_queries import event_key, find_event, let_go_of_key
 from botservice.turns.hook_events import HookEvent
 from botservice.turns.inbox import Inbox
-from botservice.turns.proactive_messages import check_let_in, event_key, find_chat
+from botservice.turns.proactive_messages import check_let_in, find_chat
 from botservice.turns.queries import place_in_line
 from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks

@@ -1,17 +1,10 @@
-"""Two conversations that turn out to be one: what the newer one has goes on the end of the older one."""
+"""Every statement that makes two conversations one: what the newer one has goes on the end of the older one."""
 
-import asyncio
-import json
-import logging
-from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import delete, func, select, update
 
-from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.queries import find_context, read_context_keys, rename_context
-from botservice.storage.claims import Claim
-from botservice.storage.database import Connection, Storage
+from botservice.storage.database import Connection
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import (
@@ -26,10 +19,6 @@ from botservice.storage.tables.conversations import (
 from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.edits_and_deletions import PendingControl
-from botservice.turns.event_queries import mark_handled
-
-logger = logging.getLogger(__name__)
 
 # What is not simply moved: positions go on, files are there once, and blocks of words are made again.
 # So are notes, of which each conversation counts its own: what is moved is read once more. Which forms a platform
@@ -45,48 +34,13 @@ _OTHERS: Final = [
 ]
 
 
-async def move_here(storage: Storage, claim: Claim, change: PendingControl, now: datetime) -> bool:
-    """Move a conversation to the keys that a control names; return whether it was moved.
-
-    Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
-
-    Args:
-        claim: On the conversation that moves.
-    """
-    keys = ContextKeys.of(json.loads(change.event.raw))
-    newer = await storage.read(lambda connection: find_context(connection, keys))
-    if newer is None or newer == claim.context_id:
-        await storage.write(lambda connection: _move(connection, claim, None, keys, change, now), fence=claim)
-        return True
-    other = await storage.claims.try_claim(newer)
-    if other is None:
-        return False
-    try:
-        await storage.write(lambda connection: _move(connection, claim, other, keys, change, now), fence=claim)
-    finally:
-        await asyncio.shield(storage.claims.release(other))
-    logger.info("context.merged", extra={"context": claim.context_id})
-    return True
-
-
-def _move(
-    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: PendingControl, now: datetime
-) -> None:
-    mark_handled(connection, [change.event.id], now)
-    _forget_places(connection, claim.context_id)
-    if other is not None:
-        other.check()
-        _merge(connection, claim.context_id, other.context_id)
-    rename_context(connection, ContextKeys.of(read_context_keys(connection, claim.context_id)), keys)
-
-
-def _forget_places(connection: Connection, context_id: int) -> None:
+def forget_places(connection: Connection, context_id: int) -> None:
     """Let decided calls be announced again: the ids of the messages that ask about them have changed."""
     asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
     connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
 
 
-def _merge(connection: Connection, older: int, newer: int) -> None:
+def merge_contexts(connection: Connection, older: int, newer: int) -> None:
     """Move everything of a context to the end of another, and delete it."""
     query = select(contexts.c.id, contexts.c.last_position, contexts.c.fresh_from, contexts.c.metadata)
     rows = {row.id: row for row in connection.execute(query.where(contexts.c.id.in_([older, newer])).with_for_update())}
