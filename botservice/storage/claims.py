@@ -6,6 +6,7 @@ Storages of the process on that file share. What holds on Postgres stands in `po
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import os
 import threading
@@ -14,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from filelock import lock_descriptor, unlock_descriptor
 from sqlalchemy import Connection
 
 from botservice.core.errors import ClaimLost, DatabaseInUse, StorageUnavailable
@@ -141,13 +141,15 @@ class WorkerLock:
         with self._guard:
             self._holders -= 1
             if self._holders == 0 and self._descriptor is not None and self._opened_by == os.getpid():
-                unlock_descriptor(self._descriptor)
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _try(self) -> bool:
         """Return whether the lock is taken."""
         for tries_left in reversed(range(_MOST_TRIES)):
             descriptor = self._opened()
-            if not lock_descriptor(descriptor, blocking=False):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):  # the latter on network file systems of Windows
                 return False
             if self._is_there(descriptor) or not tries_left:
                 return True

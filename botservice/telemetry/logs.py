@@ -34,7 +34,7 @@ _NO_SECRETS = frozenset(
 )
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName", "color_message"}
 _CHATTY = (
-    *("alembic", "filelock", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "opentelemetry"),
+    *("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "opentelemetry"),
     *("slack_bolt", "slack_sdk", "telegram", "urllib3", "uvicorn"),
 )
 # The client of MCP servers writes down what goes over the wire, and the garbage that comes; our own events say enough.

@@ -1,6 +1,7 @@
 """Claims: one holder at a time, in all processes together, and nothing left behind by those who go."""
 
 import asyncio
+import fcntl
 import gc
 import itertools
 import os
@@ -8,9 +9,9 @@ import subprocess
 import sys
 import weakref
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
-from filelock import FileLock, Timeout
 from sqlalchemy import create_engine, insert, make_url, select, text
 from sqlalchemy.pool import NullPool
 from standins.patience import PATIENT
@@ -226,12 +227,12 @@ asyncio.run(main())
 
 def can_lock(storage):
     """Return whether another process could work on a file now, one of an earlier release among them."""
-    lock = FileLock(f"{storage.where.path}.lock")
-    try:
-        with lock.acquire(blocking=False):
-            return True
-    except Timeout:
-        return False
+    with Path(f"{storage.where.path}.lock").open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 @pytest.fixture
