@@ -14,6 +14,7 @@ from programs.serving import serving
 from programs.signing import KEY, SECRET, SIGN, bearer, github, stripe, write_hooks
 from sqlalchemy import select, update
 from standins.tools import add
+from starlette.exceptions import HTTPException
 from turns.messenger import message
 from turns.test_worker import history
 
@@ -23,7 +24,6 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.hook_events import HookEvent
 from transports.api.hooks import HooksEndpoint
 from transports.api.hooks_file import read_hooks
-from transports.api.requests import ApiError
 
 SAY = {"do": "say", "template": "Build {{ payload.build }} is {{ payload.state }}"}
 ASK = {"do": "ask", "task": "Say in one line what happened."}
@@ -203,8 +203,8 @@ async def test_processes_count_the_events_of_a_hook_together(storage, tmp_path):
             body = json.dumps({"build": number}).encode()
             try:
                 await endpoints[number % 2]._take(hooks["ci"], {}, body, json.loads(body))
-            except ApiError as error:
-                return error.status
+            except HTTPException as error:
+                return error.status_code
             return 202
 
         told = Counter(await asyncio.gather(*map(take, range(12))))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -30,16 +31,15 @@ from botservice.turns.proactive_messages import check_let_in, find_chat
 from botservice.turns.queries import place_in_line
 from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks
-from transports.api.requests import ApiError, answering, parse_json
+from transports.api.requests import answering
 from transports.api.signatures import SenderKind, delivery_id
-from transports.common.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
+from transports.common.requests import CLOSE, Unproven, parse_json
 
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/hooks/{name}"
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _REST: Final = 2.0  # of a burst, times what an event took: so people's questions find the database free meanwhile
-_BODY_SECONDS: Final = 10.0
 _REMEMBERED: Final = timedelta(hours=24)
 _MAX_FIELDS: Final = 1_000
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -70,7 +70,7 @@ class HooksEndpoint:
         hook = self._hooks.get(request.path_params["name"])
         secret = request.path_params.get("secret")
         if hook is None or (secret is not None and hook.sender.kind is not SenderKind.SLACK):
-            raise ApiError(404, "there is no such hook")
+            raise HTTPException(404, "there is no such hook")
         headers = dict(request.headers.items())
         body = await self._read(request, hook, headers, secret)
         self._check_rate(hook, self._service.options.clock())
@@ -87,23 +87,17 @@ class HooksEndpoint:
         """Return the body of a request once it is proved who sent it; until then it has little room."""
         if not hook.sender.may_be_signed(headers, secret, self._now()):
             raise self._refuse(hook)
-        try:
-            with self._unproven.reading() as take:
-                async with asyncio.timeout(_BODY_SECONDS):
-                    body = await read_body(request, _MAX_BYTES, take)
-                if not hook.sender.is_signed(headers, body):
-                    raise self._refuse(hook)
-        except TimeoutError:
-            raise ApiError(408, "the body came too slowly") from None
-        except TooLargeError:
-            raise ApiError(413, f"the body is too large: at most {_MAX_BYTES:,} bytes are taken") from None
-        except TooMuchAtOnceError:
-            raise ApiError(503, "too much at once: send it again later", {"retry-after": "5"}) from None
-        return body
 
-    def _refuse(self, hook: Hook) -> ApiError:
+        def check(body: bytes) -> None:
+            if not hook.sender.is_signed(headers, body):
+                raise self._refuse(hook)
+
+        return await self._unproven.read(request, _MAX_BYTES, check)
+
+    def _refuse(self, hook: Hook) -> HTTPException:
         logger.warning("hook.refused", extra={"hook": hook.name, "sender": hook.sender.kind.value})
-        return ApiError(401, f"no valid proof of a {hook.sender.kind.value} sender: is the secret the same here?")
+        said = f"no valid proof of a {hook.sender.kind.value} sender: is the secret the same here?"
+        return HTTPException(401, said, CLOSE)
 
     async def _store_in_turn(self, hook: Hook, headers: Mapping[str, str], body: bytes, payload: Any) -> int | None:
         """Store one event after the other: people wait behind one event of a burst, and not behind all of it."""
@@ -147,7 +141,7 @@ class HooksEndpoint:
         """Count a new event, also for the other processes.
 
         Raises:
-            ApiError: there were as many within this minute as may be.
+            HTTPException: there were as many within this minute as may be.
         """
         minute = period_start(Period.MINUTE, now).isoformat()
         taken = await self._storage.write(
@@ -161,7 +155,7 @@ class HooksEndpoint:
         wait = (self._full_until.get(hook.name, now) - now).total_seconds()
         if wait > 0:
             headers = {"retry-after": str(math.ceil(wait))}
-            raise ApiError(429, f"at most {hook.per_minute} events a minute are taken", headers)
+            raise HTTPException(429, f"at most {hook.per_minute} events a minute are taken", headers)
 
     async def _find_context(self, hook: Hook, now: datetime) -> int:
         """Return the context of a hook's chat, which is made at the first event where its platform allows that."""
@@ -180,7 +174,7 @@ class HooksEndpoint:
         except Exception as error:  # a border: a template is the owner's program, and its data are a stranger's
             reason = f"{type(error).__name__}: {error}"
             logger.warning("hook.template_failed", extra={"hook": hook.name, "reason": reason})
-            raise ApiError(422, f"the template of the hook {hook.name} fails on this event") from error
+            raise HTTPException(422, f"the template of the hook {hook.name} fails on this event") from error
 
     async def _ask(self, hook: Hook, payload: Any, context_id: int, key: str) -> None:
         def look(connection: Connection) -> tuple[Mapping[str, str], int]:
@@ -190,7 +184,7 @@ class HooksEndpoint:
         try:
             event = await asyncio.to_thread(HookEvent.of, hook.name, hook.task, hook.tools, payload)
         except RecursionError:
-            raise ApiError(400, "the event is nested too deep") from None
+            raise HTTPException(400, "the event is nested too deep") from None
         inbound = InboundEvent(key, keys, order_key, event.to_bytes())
         await self._inbox.accept(f"{HOOKS}{transport_of(keys)}", [inbound])
 
@@ -207,7 +201,7 @@ def _payload(headers: Mapping[str, str], body: bytes) -> Any:
         parsed = parse_qs(body.decode(), strict_parsing=True, max_num_fields=_MAX_FIELDS)
         fields = {name: values[-1] for name, values in parsed.items()}
     except ValueError:
-        raise ApiError(400, f"the body is no form in UTF-8 of at most {_MAX_FIELDS:,} fields") from None
+        raise HTTPException(400, f"the body is no form in UTF-8 of at most {_MAX_FIELDS:,} fields") from None
     return parse_json(fields["payload"].encode("utf-8", "replace")) if "payload" in fields else fields
 
 

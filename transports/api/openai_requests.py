@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
+
 from botservice.core.messages import Attachment, storable
-from transports.api.requests import ApiError
 
 STATELESS: Final = "-stateless"
 _LONGEST_ID: Final = 200  # characters
@@ -63,7 +64,7 @@ def read_chat(fields: Mapping[str, Any], headers: Mapping[str, str]) -> Asked:
     """Read a request of chat.completions.
 
     Raises:
-        ApiError: it asks nothing, or in a wrong way.
+        HTTPException: it asks nothing, or in a wrong way.
     """
     options = fields.get("stream_options")
     has_usage = isinstance(options, Mapping) and options.get("include_usage") is True
@@ -79,10 +80,10 @@ def read_responses(fields: Mapping[str, Any], headers: Mapping[str, str]) -> Ask
     """Read a request of Responses.
 
     Raises:
-        ApiError: it asks nothing, or in a wrong way.
+        HTTPException: it asks nothing, or in a wrong way.
     """
     if fields.get("previous_response_id") is not None:
-        raise ApiError(400, 'responses are not kept by their ids: name the conversation by "conversation"')
+        raise HTTPException(400, 'responses are not kept by their ids: name the conversation by "conversation"')
     given = fields.get("input")
     content = given if isinstance(given, str) else _last_of_user(given, "input")
     return _read(fields, headers, content, has_usage=True)
@@ -99,7 +100,7 @@ def _read(
     named = _read_id("conversation", conversation, headers, _CONVERSATION_HEADERS)
     model = fields.get("model")
     if model is not None and not isinstance(model, str):
-        raise ApiError(400, '"model" must be a text')
+        raise HTTPException(400, '"model" must be a text')
     is_chore = is_chore or text.startswith(_CHORES) or (_CHORE.match(text) is not None and _CHAT_INSIDE in text)
     is_about_one = is_chore or (model or "").endswith(STATELESS)
     return Asked(
@@ -121,18 +122,18 @@ def _read_id(name: str, given: Any, headers: Mapping[str, str], others: Sequence
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > _LONGEST_ID:
-        raise ApiError(400, f'"{name}" must be a text of at most {_LONGEST_ID} characters')
+        raise HTTPException(400, f'"{name}" must be a text of at most {_LONGEST_ID} characters')
     return storable(value)
 
 
 def _last_of_user(messages: Any, name: str) -> Any:
     """Return the content of the last message that the user wrote."""
     if not isinstance(messages, list):
-        raise ApiError(400, f'"{name}" must be a list of messages')
+        raise HTTPException(400, f'"{name}" must be a list of messages')
     for each in reversed(messages):
         if isinstance(each, Mapping) and each.get("role") == "user":
             return each.get("content")
-    raise ApiError(400, f'"{name}" has no message of the role user')
+    raise HTTPException(400, f'"{name}" has no message of the role user')
 
 
 def _read_content(content: Any) -> tuple[str, tuple[Attachment, ...]]:
@@ -149,7 +150,7 @@ def _read_content(content: Any) -> tuple[str, tuple[Attachment, ...]]:
             address = part.get("image_url")
             files.append(_picture(address.get("url") if isinstance(address, Mapping) else address))
     if not texts and not files:
-        raise ApiError(400, "the last message of the user has neither text nor pictures")
+        raise HTTPException(400, "the last message of the user has neither text nor pictures")
     return "\n".join(texts), tuple(files)
 
 
@@ -158,9 +159,9 @@ def _picture(address: Any) -> Attachment:
         return Attachment("image/jpeg", url=address)
     found = _DATA_URL.match(address) if isinstance(address, str) else None
     if found is None:
-        raise ApiError(400, "a picture must be an http address, or data:image/png;base64,…")
+        raise HTTPException(400, "a picture must be an http address, or data:image/png;base64,…")
     try:
         data = base64.b64decode(address[found.end() :], validate=True)
     except (binascii.Error, ValueError):
-        raise ApiError(400, "a picture has no valid base64") from None
+        raise HTTPException(400, "a picture has no valid base64") from None
     return Attachment(found[1].lower(), data=data)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -21,7 +22,7 @@ from botservice.privacy.forgetting import forget_chat
 from botservice.turns.transport import Live
 from transports.api.openai_answers import AnswerFormat, ChatFormat, ResponsesFormat
 from transports.api.openai_requests import STATELESS, Asked, read_chat, read_responses
-from transports.api.requests import ApiError, as_error, read_fields, with_token
+from transports.api.requests import as_error, read_fields, with_token
 from transports.common.background_tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class ModelEndpoint:
     async def _model(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in (self._name, f"{self._name}{STATELESS}"):
-            raise ApiError(404, f"there is no model {name!r:.80}; there is {self._name}")
+            raise HTTPException(404, f"there is no model {name!r:.80}; there is {self._name}")
         return JSONResponse(self._describe(name))
 
     def _describe(self, name: str) -> dict[str, Any]:
@@ -127,9 +128,9 @@ class ModelEndpoint:
     ) -> Response:
         asked = read(await read_fields(request, _MAX_BYTES), request.headers)
         if is_blank(asked.text) and not asked.files:
-            raise ApiError(400, "the last message of the user is empty")
+            raise HTTPException(400, "the last message of the user is empty")
         if self._running >= self._most:
-            raise ApiError(503, "too many answers are being made: send it again later", {"retry-after": "5"})
+            raise HTTPException(503, "too many answers are being made: send it again later", {"retry-after": "5"})
         pieces = _StreamedPieces()
         # A client that leaves takes nothing back: the turn ends, and its answer is in the history.
         self._running += 1  # here, because the task begins later, and others of a burst are counted before that
@@ -158,8 +159,8 @@ class ModelEndpoint:
                 yield event
         try:
             answer = await turn
-        except ApiError as error:
-            ending = form.fail(error.message)
+        except HTTPException as error:
+            ending = form.fail(error.detail)
         else:
             ending = form.end(pieces.shown, answer.usage)
         for event in ending:
@@ -169,7 +170,7 @@ class ModelEndpoint:
         """Have the bot answer.
 
         Raises:
-            ApiError: it cannot.
+            HTTPException: it cannot.
         """
         context: AgentContext | None = None
         try:
@@ -184,7 +185,7 @@ class ModelEndpoint:
             raise _as_error(error) from error
         except Exception as error:
             logger.exception("api.turn_failed")
-            raise ApiError(500, f"the turn failed with {type(error).__name__}") from error
+            raise HTTPException(500, f"the turn failed with {type(error).__name__}") from error
         else:
             return answer
         finally:
@@ -205,14 +206,14 @@ class ModelEndpoint:
         return frozenset(name for name, tool in tools.items() if tool.needs_approval is False)
 
 
-def _as_error(error: BotServiceError) -> ApiError:
+def _as_error(error: BotServiceError) -> HTTPException:
     match error:
         case BudgetExceeded():
-            return ApiError(429, f"a budget is used up: {error}")
+            return HTTPException(429, f"a budget is used up: {error}")
         case LLMError():
-            return ApiError(502, "the model did not answer; try again later")
+            return HTTPException(502, "the model did not answer; try again later")
         case TurnWaiting():
-            return ApiError(409, "a tool gives its result later: ask again then")
+            return HTTPException(409, "a tool gives its result later: ask again then")
         case _:
             return as_error(error)
 

@@ -1,61 +1,44 @@
-"""Reading requests of programs: the bearer token first, then a bounded body of JSON."""
+"""Answering requests of programs: the bearer token first; what goes wrong is told as clients of OpenAI read it."""
 
-import hmac
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from botservice.core.errors import BotServiceError, ChatRefused, InboxFull, InvalidArgument, StorageUnavailable
 from botservice.core.messages import storable
-from transports.common.request_bodies import TooLargeError, read_body
+from transports.common.requests import CLOSE, bearer_of, is_same, parse_fields, parse_text, read_body
 
 logger = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_CLOSE: Final = {"connection": "close"}
+_LATER: Final = {"retry-after": "5"}
 
 
-class ApiError(Exception):
-    """A request that is refused.
-
-    Attributes:
-        status: Of HTTP.
-        message: What is wrong, and what to do; it is sent to the program.
-        headers: More of the answer.
-    """
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.headers = {**_CLOSE, **(headers or {})} if status in (401, 413) else dict(headers or {})
+def show_error(error: HTTPException) -> Response:
+    """Return the answer to a refused request."""
+    kind = "invalid_request_error" if error.status_code < 500 else "server_error"
+    body = {"error": {"message": storable(error.detail), "type": kind, "param": None, "code": None}}
+    return JSONResponse(body, error.status_code, headers=error.headers)
 
 
-def show_error(error: ApiError) -> Response:
-    """Return the answer to a refused request, in the form that clients of OpenAI read too."""
-    kind = "invalid_request_error" if error.status < 500 else "server_error"
-    body = {"error": {"message": storable(error.message), "type": kind, "param": None, "code": None}}
-    return JSONResponse(body, error.status, headers=error.headers)
-
-
-def as_error(error: BotServiceError) -> ApiError:
+def as_error(error: BotServiceError) -> HTTPException:
     """Return what a program is told of an error of the service."""
     match error:
         case InboxFull():
-            return ApiError(503, "too much is waiting: send it again later", {"retry-after": "5"})
+            return HTTPException(503, "too much is waiting: send it again later", _LATER)
         case ChatRefused():
-            return ApiError(403, str(error))
+            return HTTPException(403, str(error))
         case StorageUnavailable():
             logger.warning("api.storage_unavailable", extra={"reason": str(error)})
-            return ApiError(503, "the database does not answer: send it again later", {"retry-after": "5"})
+            return HTTPException(503, "the database does not answer: send it again later", _LATER)
         case InvalidArgument():
-            return ApiError(400, str(error))
+            return HTTPException(400, str(error))
         case _:
-            return ApiError(409, str(error))
+            return HTTPException(409, str(error))
 
 
 def answering(endpoint: Endpoint) -> Endpoint:
@@ -64,12 +47,10 @@ def answering(endpoint: Endpoint) -> Endpoint:
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except ApiError as error:
+        except HTTPException as error:
             return show_error(error)
         except BotServiceError as error:
             return show_error(as_error(error))
-        except ClientDisconnect:
-            return show_error(ApiError(400, "the body is cut off"))
 
     return answer
 
@@ -79,66 +60,30 @@ def with_token(token: str | None, endpoint: Endpoint) -> Endpoint:
 
     async def checked(request: Request) -> Response:
         if token is None:
-            raise ApiError(404, "there is nothing here: set API_TOKEN to open it")
-        if not is_bearer(request, token):
-            raise ApiError(401, "send API_TOKEN as bearer", {"www-authenticate": "Bearer"})
+            raise HTTPException(404, "there is nothing here: set API_TOKEN to open it")
+        if not is_same(bearer_of(request.headers) or "", token):
+            raise HTTPException(401, "send API_TOKEN as bearer", {**CLOSE, "www-authenticate": "Bearer"})
         return await endpoint(request)
 
     return answering(checked)
-
-
-def is_bearer(request: Request, token: str) -> bool:
-    """Return whether a request has a token in `Authorization: Bearer`."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    given_bytes = given.strip().encode("utf-8", "replace")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given_bytes, token.encode())
-
-
-async def read_bytes(request: Request, max_bytes: int) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        ApiError: it is too large.
-    """
-    try:
-        return await read_body(request, max_bytes)
-    except TooLargeError:
-        raise ApiError(413, f"the body is too large: at most {max_bytes:,} bytes are taken") from None
 
 
 async def read_fields(request: Request, max_bytes: int) -> Mapping[str, Any]:
     """Return the JSON object that a request has as its body.
 
     Raises:
-        ApiError: it has none, or a larger one.
+        HTTPException: it has none, or a larger one.
     """
-    fields = parse_json(await read_bytes(request, max_bytes))
-    if not isinstance(fields, dict):
-        raise ApiError(400, "the body must be a JSON object")
-    return fields
+    return parse_fields(await read_body(request, max_bytes))
 
 
-def parse_json(body: bytes) -> Any:
-    """Return the JSON value of a body.
-
-    Raises:
-        ApiError: it is none.
-    """
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise ApiError(400, "the body must be JSON, in UTF-8") from None
-
-
-def text_of(fields: Mapping[str, Any], name: str, *, is_needed: bool = True) -> str | None:
+def needed_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a field that is a text.
 
     Raises:
-        ApiError: it is none, or is missing.
+        HTTPException: it is none, or is missing.
     """
-    value = fields.get(name)
-    if value is None and not is_needed:
-        return None
-    if not isinstance(value, str):
-        raise ApiError(400, f'"{name}" must be a text')
-    return value
+    text = parse_text(fields, name)
+    if text is None:
+        raise HTTPException(400, f'"{name}" must be a text.')
+    return text

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -11,7 +12,8 @@ from botservice.app import Application
 from botservice.config.settings import reveal
 from botservice.core.chat_addresses import ChatAddress
 from botservice.turns.proactive_messages import find_chat
-from transports.api.requests import ApiError, read_fields, text_of, with_token
+from transports.api.requests import needed_text, read_fields, with_token
+from transports.common.requests import parse_text
 
 PATH: Final = "/api/send"
 _MAX_BYTES: Final = 1024 * 1024
@@ -36,9 +38,9 @@ def send_route(application: Application) -> Route:
 def _read(fields: Mapping[str, Any]) -> tuple[str, ChatAddress, str, str | None]:
     unknown = sorted(name for name in fields if name not in _FIELDS)
     if unknown:
-        raise ApiError(400, f"unknown field {unknown[0]!r:.80}: there are {', '.join(_FIELDS)}")
-    name, text = text_of(fields, "chat") or "", text_of(fields, "text") or ""
+        raise HTTPException(400, f"unknown field {unknown[0]!r:.80}: there are {', '.join(_FIELDS)}")
+    name, text = needed_text(fields, "chat"), needed_text(fields, "text")
     try:
-        return name, ChatAddress.parse(name), text, text_of(fields, "key", is_needed=False)
+        return name, ChatAddress.parse(name), text, parse_text(fields, "key")
     except ValueError as error:
-        raise ApiError(400, f'"chat": {error}') from None
+        raise HTTPException(400, f'"chat": {error}') from None

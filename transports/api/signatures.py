@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from botservice.core.errors import SettingsError
+from transports.common.requests import bearer_of, is_same
 
 FRESH_SECONDS: Final = 300  # Source: standardwebhooks.com, and docs.stripe.com, "Receive Stripe events"
 SHORTEST_SECRET: Final = 16
@@ -68,10 +69,9 @@ class Sender:
         """Return whether headers are those of a signed request; its body is not read yet."""
         match self.kind:
             case SenderKind.BEARER:
-                scheme, _, token = headers.get("authorization", "").partition(" ")
-                return scheme.lower() == "bearer" and self._is_key(token.strip())
+                return is_same(bearer_of(headers) or "", self.key.decode())
             case SenderKind.SLACK:
-                return self._is_key(in_address or "")
+                return is_same(in_address or "", self.key.decode())
             case SenderKind.GITHUB:
                 return headers.get("x-hub-signature-256", "").startswith("sha256=")
             case SenderKind.STRIPE:
@@ -86,22 +86,19 @@ class Sender:
                 return True
             case SenderKind.GITHUB:
                 given = headers["x-hub-signature-256"].removeprefix("sha256=")
-                return _is_same(given, self._sign(body).hex())
+                return is_same(given, self._sign(body).hex())
             case SenderKind.STRIPE:
                 at, signatures = _of_stripe(headers)
                 made = self._sign(at.encode() + b"." + body).hex()
-                return any(_is_same(each, made) for each in signatures)
+                return any(is_same(each, made) for each in signatures)
             case SenderKind.STANDARD:
                 at, name = headers["webhook-timestamp"], headers["webhook-id"]
                 made = base64.b64encode(self._sign(f"{name}.{at}.".encode() + body)).decode()
                 given_all = headers.get("webhook-signature", "").split(" ")
-                return any(_is_same(each, f"v1,{made}") for each in given_all)
+                return any(is_same(each, f"v1,{made}") for each in given_all)
 
     def _sign(self, content: bytes) -> bytes:
         return hmac.new(self.key, content, hashlib.sha256).digest()
-
-    def _is_key(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.key)
 
 
 def delivery_id(kind: SenderKind, headers: Mapping[str, str], body: bytes) -> str:
@@ -122,7 +119,3 @@ def _of_stripe(headers: Mapping[str, str]) -> tuple[str, list[str]]:
 
 def _is_fresh(at: str, now: float) -> bool:
     return at.isascii() and at.isdecimal() and len(at) < 16 and abs(now - int(at)) <= FRESH_SECONDS
-
-
-def _is_same(given: str, made: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), made.encode())

@@ -20,12 +20,13 @@ from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
-from starlette.requests import ClientDisconnect, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from botservice.core.errors import BotServiceError
 from transports.common.connected_transport import insist
-from transports.common.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
+from transports.common.requests import CLOSE, Unproven
 from transports.slack.client import SlackClient, translate
 from transports.slack.intake import SlackIntake
 
@@ -156,12 +157,10 @@ def _note_unreachable(error: Exception, pause: float) -> float | None:
 
 
 _MAX_BODY_BYTES = 4 * 1024 * 1024
-_BODY_SECONDS = 10.0
 _FRESH_SECONDS = 300.0  # Source: docs.slack.dev, verifying requests from Slack
 _TIMESTAMP, _SIGNATURE = "x-slack-request-timestamp", "x-slack-signature"
 _FORM = re.compile(r"v0=[0-9a-f]{64}")
-_UNSIGNED = "wrong or missing signature\n"
-_CLOSE = {"connection": "close"}
+_UNSIGNED = "The signature is wrong or missing."
 
 
 class EventsEndpoint:
@@ -175,27 +174,13 @@ class EventsEndpoint:
     async def answer(self, request: Request) -> Response:
         """Return the answer to one delivery."""
         if not self._may_be_signed(request):  # before anything is read: a body that nobody wants costs nothing
-            return PlainTextResponse(_UNSIGNED, 401, headers=_CLOSE)
-        try:
-            with self._unproven.reading() as take:
-                async with asyncio.timeout(_BODY_SECONDS):
-                    body = await read_body(request, _MAX_BODY_BYTES, take)
-                if not self._is_signed(body, request):
-                    return PlainTextResponse(_UNSIGNED, 401)
-        except (ClientDisconnect, TimeoutError):
-            return PlainTextResponse("cut off\n", 400, headers=_CLOSE)
-        except TooLargeError:
-            return PlainTextResponse("too large\n", 413, headers=_CLOSE)
-        except TooMuchAtOnceError:
-            return PlainTextResponse("too much at once: deliver it again\n", 503, headers=_CLOSE)
-        return await self._dispatch(request, body)
-
-    async def _dispatch(self, request: Request, body: bytes) -> Response:
+            raise HTTPException(401, _UNSIGNED, CLOSE)
+        body = await self._unproven.read(request, _MAX_BODY_BYTES, lambda body: self._check_signature(body, request))
         try:
             answer = await self._app.async_dispatch(to_async_bolt_request(request, body))
-        except Exception as error:  # noqa: BLE001 - a border: Bolt believes that every body is what Slack sends
+        except Exception as error:  # a border: Bolt believes that every body is what Slack sends
             logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
-            return PlainTextResponse("unreadable\n", 400)
+            raise HTTPException(400, "This cannot be read.") from error
         if answer.status == 404:  # nothing of ours; anything but 200 would have it delivered again
             return PlainTextResponse("")
         return to_starlette_response(answer)
@@ -206,9 +191,11 @@ class EventsEndpoint:
         is_number = at.isascii() and at.isdecimal() and len(at) < 16
         return is_number and abs(time.time() - int(at)) < _FRESH_SECONDS and _FORM.fullmatch(signature) is not None
 
-    def _is_signed(self, body: bytes, request: Request) -> bool:
+    def _check_signature(self, body: bytes, request: Request) -> None:
         headers = request.headers
         try:
-            return self._verifier.is_valid(body, headers.get(_TIMESTAMP, ""), headers.get(_SIGNATURE, ""))
+            is_signed = self._verifier.is_valid(body, headers.get(_TIMESTAMP, ""), headers.get(_SIGNATURE, ""))
         except (ValueError, TypeError):  # a body or a header that is no text
-            return False
+            is_signed = False
+        if not is_signed:
+            raise HTTPException(401, _UNSIGNED)

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
-import json
 import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
@@ -19,7 +19,7 @@ from botservice.storage.claims import Claim, Claims
 from botservice.storage.database import Storage
 from transports.common.connected_transport import insist
 from transports.common.json_fields import integer
-from transports.common.request_bodies import TooLargeError, read_body
+from transports.common.requests import CLOSE, is_same, parse_json, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of, wait_of
 
@@ -169,27 +169,19 @@ class WebhookEndpoint:
     """Answers Telegram's deliveries: 200 once they are stored, 401 without the secret, 503 to get them again."""
 
     def __init__(self, secret: str, accept: Accept) -> None:
-        self._secret = secret.encode()
+        self._secret = secret
         self._accept = accept
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to one delivery."""
-        given = request.headers.get(_SECRET_HEADER, "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, self._secret):
-            return PlainTextResponse("wrong or missing secret\n", 401, headers={"connection": "close"})
-        try:
-            update = json.loads(await read_body(request, _MAX_BODY_BYTES))
-        except ClientDisconnect:
-            return PlainTextResponse("cut off\n", 400)
-        except TooLargeError:
-            return PlainTextResponse("too large\n", 413)
-        except (ValueError, RecursionError):
-            return PlainTextResponse("no JSON\n", 400)
+        if not is_same(request.headers.get(_SECRET_HEADER, ""), self._secret):
+            raise HTTPException(401, "The secret is wrong or missing.", CLOSE)
+        update = parse_json(await read_body(request, _MAX_BODY_BYTES))
         try:
             await self._accept([update])
         except BotServiceError as error:
             logger.warning("telegram.not_stored", extra={"updates": 1, "reason": str(error)})
-            return PlainTextResponse("not stored: deliver it again\n", 503)
+            raise HTTPException(503, "This is not stored: deliver it again.") from error
         return PlainTextResponse("ok\n")
 
 

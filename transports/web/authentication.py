@@ -4,23 +4,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.core.errors import InboxFull, StorageError
 from botservice.texts import in_language
-from transports.web.backend import Refusal
+from transports.common.requests import bearer_of
 from transports.web.links import Browsers
-from transports.web.owner_token import (
-    LOGIN_COOKIE,
-    LOGIN_SECONDS,
-    Guesses,
-    Mode,
-    PageAccess,
-    Verdict,
-    bearer_of,
-    cookie_name,
-)
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Guesses, Mode, PageAccess, Verdict, cookie_name
 from transports.web.pages import HEADERS, PageRenderer, is_for_a_person, is_of_inspector
 from transports.web.requests import language_of, read_form
 from transports.web.sessions import EndedLogins, browser_of, set_cookie
@@ -90,7 +82,7 @@ class PageAuthentication:
     async def login_page(self, request: Request) -> Response:
         """Answer with the login form, or with the chat where none is needed."""
         if self._access.mode is Mode.OFF and not self._access.has_links:
-            raise Refusal(404, _OFF)
+            raise HTTPException(404, _OFF)
         if self._access.mode is not Mode.OFF and self._access.judge(request) is not Verdict.LOG_IN:
             return RedirectResponse("/", 303, headers=HEADERS)
         return self._ask_to_log_in(request, "/", status=200)
@@ -98,7 +90,7 @@ class PageAuthentication:
     async def log_in(self, request: Request) -> Response:
         """Take the token from the login form and give a cookie for it."""
         if self._access.mode is not Mode.TOKEN:
-            raise Refusal(404, _OFF)
+            raise HTTPException(404, _OFF)
         self._check_own_page(request)
         form = await read_form(request, _MAX_FORM_BYTES)
         target = _safe_target(form.get("next", ["/"])[0])
@@ -143,15 +135,15 @@ class PageAuthentication:
         elif (browser := await self._browsers.of(request)) is not None:
             request.state.browser = browser
             if not _is_of_chat(request.url.path):
-                raise Refusal(403, _OWNER_ALONE)
+                raise HTTPException(403, _OWNER_ALONE)
             return None
         match await self._judge(request):
             case Verdict.OFF if self._access.has_links:
                 return self._ask_to_log_in(request, "/", status=401)
             case Verdict.OFF:
-                raise Refusal(404, _OFF)
+                raise HTTPException(404, _OFF)
             case Verdict.FORBIDDEN:
-                raise Refusal(403, _ELSEWHERE)
+                raise HTTPException(403, _ELSEWHERE)
             case Verdict.LOG_IN:
                 return self._ask_to_log_in(request, _safe_target(request.url.path), status=401)
             case Verdict.WELCOME:
@@ -159,7 +151,7 @@ class PageAuthentication:
 
     def _check_own_page(self, request: Request) -> None:
         if not self._access.is_own_page(request.headers):
-            raise Refusal(403, _FOREIGN)
+            raise HTTPException(403, _FOREIGN)
 
     def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
         has_token, has_links = self._access.mode is Mode.TOKEN, self._access.has_links
@@ -192,8 +184,8 @@ class PageAuthentication:
             if changes:
                 self._check_own_page(request)
             return await endpoint(request)
-        except Refusal as refused:
-            return self._pages.refuse(request, refused.status, str(refused), refused.headers)
+        except HTTPException as refused:
+            return await self._pages.on_http_error(request, refused)
         except InboxFull:
             return self._pages.refuse(request, 503, "Too much is waiting at the moment.", {"Retry-After": "5"})
         except StorageError as error:

@@ -1,22 +1,10 @@
 """What the pages work on once the service has started: its storage and its inbox, or the refusal that tells why not."""
 
-from collections.abc import Mapping
+from starlette.exceptions import HTTPException
 
 from botservice.people.access import Access as PeopleAccess
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
-
-
-class Refusal(Exception):
-    """A request that is not taken; its text is for the person.
-
-    Whatever an endpoint calls may raise it; the gate answers with it.
-    """
-
-    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.headers = headers
 
 
 class Backend:
@@ -39,12 +27,12 @@ class Backend:
     def storage(self) -> Storage:
         """The storage, for a request that cannot do without."""
         if self.opened is None:
-            raise Refusal(503, "The service has not started yet.")
+            raise HTTPException(503, "The service has not started yet.")
         return self.opened
 
     @property
     def inbox(self) -> Inbox:
         """The inbox, for a request that cannot do without."""
         if self._inbox is None:
-            raise Refusal(503, "The service is about to stop, or has not started yet.")
+            raise HTTPException(503, "The service is about to stop, or has not started yet.")
         return self._inbox

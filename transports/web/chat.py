@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 from urllib.parse import quote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
@@ -13,9 +14,10 @@ from starlette.types import Send
 from botservice.core.messages import Attachment, Author
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
+from transports.common.requests import parse_fields
 from transports.common.suggested_questions import find_starters
 from transports.web import inbound_events
-from transports.web.backend import Backend, Refusal
+from transports.web.backend import Backend
 from transports.web.conversations import find_mine
 from transports.web.files import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web.inbound_events import FIRST, chat_of, find_chat, session_in
@@ -99,7 +101,7 @@ class ChatEndpoints:
     async def post_message(self, request: Request) -> Response:
         """Accept a message; the answer comes only once it is stored."""
         body = await read_json(request, inbound_events.MAX_BODY_BYTES)
-        fields = inbound_events.parse_fields(body)
+        fields = parse_fields(body)
         chat, post = chat_of_fields(request, fields), inbound_events.parse_post(fields)
         if post.edits is None:
             return await self._accept(chat, inbound_events.message_event(chat, post, body, self._order_keys.next()))
@@ -119,7 +121,7 @@ class ChatEndpoints:
         author = Author(inbound_events.NAME, session_in(chat), post.name)
         decision = await self._backend.inbox.decide(inbound_events.context_keys(chat), post.text, author)
         if decision is None:
-            raise Refusal(400, "This button decides nothing.")
+            raise HTTPException(400, "This button decides nothing.")
         self._hub.note_stored(chat)
         return JSONResponse({"text": decision.text.plain, "is_taken": decision.is_taken}, headers=HEADERS)
 
@@ -137,7 +139,7 @@ class ChatEndpoints:
         chat = chat_of_request(request)
         is_one_too_many = self._hub.count_watchers(session_in(chat)) >= MOST_STREAMS_EACH
         if self._hub.is_closed or is_one_too_many or self._hub.count_watchers() >= MAX_STREAMS:
-            raise Refusal(503, "Too many pages are open at the moment.")
+            raise HTTPException(503, "Too many pages are open at the moment.")
         cursor = TimelineCursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
         stream = PageStream(self._backend.storage, self._hub, chat, cursor, self._pace)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
@@ -177,7 +179,7 @@ class ChatEndpoints:
         if name != FIRST and not is_new and storage is not None:
             context_id = await storage.read(lambda connection: find_chat(connection, chat), is_short=True)
             if context_id is None:
-                raise Refusal(404, _UNKNOWN)
+                raise HTTPException(404, _UNKNOWN)
         return name
 
     async def _accept(self, chat: str, *events: InboundEvent) -> Response:
@@ -197,7 +199,7 @@ class _EventStream(StreamingResponse):
 def _give(file: Attachment | None, *, is_shown: bool = True) -> Response:
     """Return a file: one of the images that pages show as what it is, anything else to be saved under its name."""
     if file is None or file.data is None:
-        raise Refusal(404, _GONE)
+        raise HTTPException(404, _GONE)
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
     if is_shown and file.mime_type in SHOWN_IMAGES:
         headers["Cache-Control"] = "private, max-age=3600"

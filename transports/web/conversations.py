@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -33,8 +34,9 @@ from botservice.turns.browser_chat_queries import (
     list_told,
 )
 from botservice.turns.earlier_turns import find_attempt
-from transports.web.backend import Backend, Refusal
-from transports.web.files import parse_text, without_contents
+from transports.common.requests import parse_text
+from transports.web.backend import Backend
+from transports.web.files import without_contents
 from transports.web.inbound_events import FIRST, NAME, find_chat, is_mine, session_in
 from transports.web.outbound import iso
 from transports.web.pages import HEADERS
@@ -301,7 +303,7 @@ class Conversations:
         fields = await read_fields(request)
         chat, title = chat_of_fields(request, fields), parse_text(fields, "title") or ""
         if not await self._backend.storage.write(lambda connection: rename(connection, chat, title)):
-            raise Refusal(404, _NO_CONVERSATION)
+            raise HTTPException(404, _NO_CONVERSATION)
         return _json({"ok": True})
 
     async def delete(self, request: Request) -> Response:
@@ -309,7 +311,7 @@ class Conversations:
         chat, storage = chat_of_fields(request, await read_fields(request)), self._backend.storage
         context_id = await storage.read(lambda connection: find_chat(connection, chat))
         if context_id is None:
-            raise Refusal(404, _NO_CONVERSATION)
+            raise HTTPException(404, _NO_CONVERSATION)
         await forget_chat(storage, context_id)
         self._hub.note_stored(chat)
         return _json({"ok": True})
@@ -320,10 +322,10 @@ class Conversations:
         chat, message_id = chat_of_fields(request, fields), row_number(fields.get("message"), "message")
         verdict = parse_text(fields, "verdict")
         if verdict is not None and verdict not in VERDICTS:
-            raise Refusal(400, '"verdict" must be "good", "bad" or null.')
+            raise HTTPException(400, '"verdict" must be "good", "bad" or null.')
         storage, now = self._backend.storage, self._backend.storage.now()
         if not await storage.write(lambda connection: store_verdict(connection, chat, message_id, verdict, now)):
-            raise Refusal(404, _NO_ANSWER)
+            raise HTTPException(404, _NO_ANSWER)
         return _json({"ok": True})
 
     async def why(self, request: Request) -> Response:
@@ -332,7 +334,7 @@ class Conversations:
         message_id = row_number(request.query_params.get("message", ""), "message")
         shown = await self._backend.storage.read(lambda connection: explain_answer(connection, chat, message_id))
         if shown is None:
-            raise Refusal(404, _NO_ANSWER)
+            raise HTTPException(404, _NO_ANSWER)
         return _json(shown if browser_of(request) is None else {**shown, "inspect": None})
 
     async def list_commands(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
+
 from botservice.core.messages import Attachment, InboundMessage
 from botservice.core.quoting import in_one_line, quote_name
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
 from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
-from transports.web.backend import Refusal
+from transports.common.requests import parse_text
 
 BROWSER_FILES: Final = 10
 BROWSER_FILES_BYTES: Final = 10_000_000  # of all files of a message together
@@ -35,16 +37,8 @@ def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
     images = [_file(each, is_image=True) for each in _list(fields, "images", _OLD_LIMIT)]
     files = [*images, *(_file(each) for each in _list(fields, "files", BROWSER_FILES))]
     if sum(len(each.data or b"") for each in files) > BROWSER_FILES_BYTES:
-        raise Refusal(413, f"Files may have {BROWSER_FILES_BYTES // 1_000_000} MB together.")
+        raise HTTPException(413, f"Files may have {BROWSER_FILES_BYTES // 1_000_000} MB together.")
     return tuple(files)
-
-
-def parse_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a text field of a post, or None."""
-    value = fields.get(name)
-    if value is not None and not isinstance(value, str):
-        raise Refusal(400, f'"{name}" must be a text.')
-    return value
 
 
 def label_of(mime_type: str, name: str | None) -> str:
@@ -98,9 +92,9 @@ def _list(fields: Mapping[str, Any], name: str, most: int) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Refusal(400, f'"{name}" must be a list.')
+        raise HTTPException(400, f'"{name}" must be a list.')
     if len(value) > most:
-        raise Refusal(413, f"At most {most} {name} can be sent at once.")
+        raise HTTPException(413, f"At most {most} {name} can be sent at once.")
     return value
 
 
@@ -110,14 +104,14 @@ def _file(value: Any, *, is_image: bool = False) -> Attachment:
     try:
         data = base64.b64decode(encoded or "", validate=True)
     except (binascii.Error, ValueError):
-        raise Refusal(400, '"data" of a file must be base64.') from None
+        raise HTTPException(400, '"data" of a file must be base64.') from None
     starts = _IMAGE_STARTS.get(mime_type, ())
     is_shown = bool(starts) and data.startswith(starts)
     if is_image and not is_shown:
-        raise Refusal(415, "Only PNG, JPEG, GIF and WebP images can be sent as images.")
+        raise HTTPException(415, "Only PNG, JPEG, GIF and WebP images can be sent as images.")
     name = in_one_line(parse_text(fields, "name") or "")[:MAX_FILE_NAME] or None
     if not data:
-        raise Refusal(400, f"{name or 'A file'} is empty.")
+        raise HTTPException(400, f"{name or 'A file'} is empty.")
     return Attachment(mime_type if is_shown else _type_of_file(mime_type), name, data=data)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
+
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
@@ -14,8 +16,8 @@ from botservice.core.states import EventKind
 from botservice.storage.database import Connection
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
-from transports.web.backend import Refusal
-from transports.web.files import BROWSER_FILES_BYTES, parse_files, parse_text
+from transports.common.requests import parse_fields, parse_text
+from transports.web.files import BROWSER_FILES_BYTES, parse_files
 
 NAME: Final = "web"
 FIRST: Final = "first"
@@ -64,7 +66,7 @@ class OrderKeys:
 def chat_of(session: str, conversation: str) -> str:
     """Return what a session's conversation is called in here: the session, and behind a slash which one it is."""
     if not _CONVERSATION.fullmatch(conversation):
-        raise Refusal(400, '"conversation" must be 1 to 32 small letters and digits.')
+        raise HTTPException(400, '"conversation" must be 1 to 32 small letters and digits.')
     return session if conversation == FIRST else f"{session}/{conversation}"
 
 
@@ -91,25 +93,16 @@ def session_in(chat: str) -> str:
     return chat.partition("/")[0]
 
 
-def parse_fields(body: bytes) -> Mapping[str, Any]:
-    """Return what the body of a post holds."""
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refusal(400, "This is not JSON.") from None
-    if not isinstance(fields, dict):
-        raise Refusal(400, "A message is a JSON object.")
-    return fields
-
-
 def parse_post(fields: Mapping[str, Any]) -> Post:
     """Return the message in a post."""
     text = parse_text(fields, "text") or ""
     if len(text) > MAX_TEXT:
-        raise Refusal(413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once.")
+        raise HTTPException(
+            413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once."
+        )
     files = parse_files(fields)
     if not files and is_blank(text):
-        raise Refusal(400, "There is nothing in this message.")
+        raise HTTPException(400, "There is nothing in this message.")
     name = " ".join((parse_text(fields, "name") or "").split())[:MAX_NAME]
     edits = parse_client_id(fields, "edits") if fields.get("edits") is not None else None
     return Post(parse_client_id(fields), text, name or None, files, fields.get("is_pressed") is True, edits)
@@ -119,7 +112,7 @@ def parse_client_id(fields: Mapping[str, Any], field: str = "id") -> str:
     """Return the id that the page gave to what it posts."""
     client_id = fields.get(field)
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
-        raise Refusal(400, f'"{field}" must be 8 to 64 letters, digits, _ or -, made again for each message.')
+        raise HTTPException(400, f'"{field}" must be 8 to 64 letters, digits, _ or -, made again for each message.')
     return client_id
 
 
@@ -150,7 +143,7 @@ def read_post(raw: bytes) -> Post | None:
     """Return the post in a stored event's bytes, or None if they can no longer be read."""
     try:
         return parse_post(parse_fields(raw))
-    except Refusal:
+    except HTTPException:
         return None
 
 

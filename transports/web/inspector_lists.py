@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -33,7 +34,6 @@ from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
 from botservice.turns.call_queries import find_waiting
 from botservice.turns.ledger_queries import LedgerEntry, list_approvals
-from transports.web.backend import Refusal
 from transports.web.inspector_site import NO_CONVERSATION, NO_TURN, InspectorSite, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import (
@@ -141,7 +141,7 @@ class Inspector:
 
         title, lines, page, pause = await storage.read(query, is_long=True)
         if title is None:
-            raise Refusal(404, NO_CONVERSATION)
+            raise HTTPException(404, NO_CONVERSATION)
         noted = await storage.read(lambda connection: read_notes(connection, context_id))
         return self._site.show(
             request,
@@ -158,7 +158,7 @@ class Inspector:
         turn_id = path_number(request, "turn")
         context_id = await self._site.storage.read(lambda connection: find_context_of(connection, turn_id))
         if context_id is None:
-            raise Refusal(404, NO_TURN)
+            raise HTTPException(404, NO_TURN)
         return RedirectResponse(f"/inspect/{context_id}/{turn_id}", status_code=303, headers=HEADERS)
 
     async def _list_contexts(self, request: Request) -> Response:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,7 +25,6 @@ from botservice.devtools.replayed_answers import (
     say_tokens,
 )
 from botservice.devtools.replaying import Replayer
-from transports.web.backend import Refusal
 from transports.web.inspector_site import InspectorSite, refusing
 from transports.web.inspector_steps import SECTION_LABELS, show_text
 from transports.web.requests import path_number, read_form
@@ -93,7 +93,7 @@ class AgainPage:
         """Return who asks, and what is recorded of the turn that a request names."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         if self._asker is None:
-            raise Refusal(404, "There is no model here to ask again.")
+            raise HTTPException(404, "There is no model here to ask again.")
         with refusing("This cannot be asked again: "):
             return self._asker, await self._asker.read(self._site.storage, context_id, turn_id, call)
 

@@ -2,6 +2,7 @@
 
 import json
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -13,7 +14,6 @@ from botservice.privacy.cleaning import clean_and_scrub
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication
-from transports.web.backend import Refusal
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_lists import ApprovalsPage, Inspector
 from transports.web.inspector_replay import AgainPage
@@ -82,7 +82,7 @@ def _go(address: str) -> Response:
 async def _check_confirmed(request: Request) -> None:
     """Refuse a form whose box of confirmation is not ticked."""
     if (await read_form(request, _MAX_FORM_BYTES)).get("confirm") != ["yes"]:
-        raise Refusal(400, _UNCONFIRMED)
+        raise HTTPException(400, _UNCONFIRMED)
 
 
 def inspector_routes(site: InspectorSite, asker: Replayer | None, gate: PageAuthentication) -> list[BaseRoute]:

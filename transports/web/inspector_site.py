@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,7 +14,7 @@ from botservice.core.errors import BotServiceError, StorageError, StorageUnavail
 from botservice.core.policies import NANO
 from botservice.people.budgets import Budgets
 from botservice.storage.database import Storage
-from transports.web.backend import Backend, Refusal
+from transports.web.backend import Backend
 from transports.web.pages import HEADERS, PageRenderer
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def refusing(prefix: str = "", missing: str = NOT_THERE) -> Iterator[None]:
     except StorageUnavailable:
         raise
     except StorageError:
-        raise Refusal(404, missing) from None
+        raise HTTPException(404, missing) from None
     except BotServiceError as error:
-        raise Refusal(409, f"{prefix}{error}.") from None
+        raise HTTPException(409, f"{prefix}{error}.") from None
 
 
 def show_count(number: int) -> str:

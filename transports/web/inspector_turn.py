@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -25,7 +26,6 @@ from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.listening_queries import GateDecision
 from botservice.turns.waiting_calls import WaitingCall, person_wait_within
-from transports.web.backend import Refusal
 from transports.web.inspector_prompt import Picture, PromptPainter
 from transports.web.inspector_site import NO_TURN, NOT_THERE, InspectorSite, refusing, show_count, show_seconds
 from transports.web.inspector_spans import Scale, number_targets
@@ -124,7 +124,7 @@ class TurnPage:
         place, form = path_number(request, "step"), request.path_params["form"]
         steps = (await self._read_turn(context_id, turn_id)).steps
         if form not in ("json", "curl") or place >= len(steps) or not steps[place].get_value("model_input_messages"):
-            raise Refusal(404, NOT_THERE)
+            raise HTTPException(404, NOT_THERE)
         service = self._site.service
         made = await make_request(None if service is None else service.agent, steps[place], _offered(steps, place))
         if form == "json":
@@ -161,7 +161,7 @@ def _read_around(
     details = read_details(connection, context_id, turn_id)
     title = read_titles(connection, [context_id]).get(context_id)
     if details is None or title is None:
-        raise Refusal(404, NO_TURN)
+        raise HTTPException(404, NO_TURN)
     question = read_questions(connection, [turn_id]).get(turn_id, "")
     return details, title, find_of_turn(connection, turn_id), question
 

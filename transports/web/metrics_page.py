@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice.app import Application
@@ -15,7 +16,8 @@ from botservice.storage.database import Storage
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
 from botservice.turns.backlog_queries import measure_backlog
 from botservice.turns.run_options import utc_now
-from transports.web.owner_token import Guesses, Mode, PageAccess, Verdict, bearer_of
+from transports.common.requests import bearer_of
+from transports.web.owner_token import Guesses, Mode, PageAccess, Verdict
 
 PATH: Final = "/metrics"
 _LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default
@@ -30,16 +32,15 @@ def metrics_route(application: Application, metrics: Metrics) -> Route:
 
     async def show(request: Request) -> Response:
         has_token = access.mode is Mode.TOKEN and bearer_of(request.headers) is not None
-        if has_token and (seconds := guesses.wait_seconds(request)):
-            text = f"too many wrong METRICS_TOKENs: try again in {seconds} seconds\n"
-            return PlainTextResponse(text, 429, headers={"retry-after": str(seconds)})
+        if has_token:
+            guesses.check(request, "METRICS_TOKENs")
         verdict = access.judge(request)
         if has_token:
             (guesses.note_right if verdict is Verdict.WELCOME else guesses.note_wrong)(request)
         if verdict is Verdict.OFF:
-            return PlainTextResponse("set METRICS_TOKEN to open this page\n", 404)
+            raise HTTPException(404, "Set METRICS_TOKEN to open this page.")
         if verdict is not Verdict.WELCOME:
-            return PlainTextResponse("send METRICS_TOKEN as bearer\n", 401, headers={"www-authenticate": "Bearer"})
+            raise HTTPException(401, "Send METRICS_TOKEN as bearer.", {"www-authenticate": "Bearer"})
         metrics.set_waiting(await _read_backlog(application.storage))
         return Response(metrics.render(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"})
 

@@ -23,12 +23,13 @@ from typing import Final, Self
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from botservice.config.settings import Settings, reveal
 from botservice.core.loopback import is_loopback
 from botservice.core.policies import WebAccess
-from transports.web.backend import Refusal
+from transports.common.requests import bearer_of, is_same
 
 LOGIN_COOKIE: Final = "botservice-login"
 LOGIN_SECONDS: Final = 30 * 24 * 3600
@@ -133,7 +134,7 @@ class PageAccess:
 
     def is_token(self, token: str) -> bool:
         """Return whether token is the ADMIN_TOKEN, in constant time."""
-        return self.admin_token is not None and hmac.compare_digest(_digest(token), _digest(self.admin_token))
+        return self.admin_token is not None and is_same(token, self.admin_token)
 
     def make_login(self) -> str:
         """Return the value of a login cookie. It is signed with the token, and does not hold it."""
@@ -146,8 +147,7 @@ class PageAccess:
         expires = claim.partition(".")[0]
         if not (expires.isascii() and expires.isdecimal() and len(expires) < 16):
             return False
-        is_signed = hmac.compare_digest(_digest(signature), _digest(self._sign(claim)))
-        return is_signed and int(expires) > self.now()
+        return is_same(signature, self._sign(claim)) and int(expires) > self.now()
 
     def describe(self) -> str:
         """Return where the page is, or why it is off."""
@@ -175,12 +175,6 @@ class PageAccess:
     def _sign(self, claim: str) -> str:
         key = (self.admin_token or "").encode("utf-8", "surrogatepass")
         return hmac.new(key, b"botservice web login\0" + claim.encode(), hashlib.sha256).hexdigest()
-
-
-def bearer_of(headers: Headers) -> str | None:
-    """Return the token in `Authorization: Bearer`, or None."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def cookie_name(name: str, *, is_https: bool) -> str:
@@ -225,10 +219,6 @@ def _netloc(scheme: str, netloc: str) -> str:
     return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
 logger = logging.getLogger(__name__)
 
 _FREE_GUESSES: Final = 5  # of an address; a person mistypes
@@ -271,7 +261,7 @@ class Guesses:
         """Refuse a request whose sender has to wait before another token, or whatever it is, is checked."""
         if seconds := self.wait_seconds(request):
             text = f"There were too many wrong {what}. Try again in {seconds} seconds."
-            raise Refusal(429, text, {"Retry-After": str(seconds)})
+            raise HTTPException(429, text, {"Retry-After": str(seconds)})
 
     def note_wrong(self, request: HTTPConnection) -> None:
         """Take note of a wrong token, and log whose it was."""

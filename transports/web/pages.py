@@ -117,10 +117,11 @@ class PageRenderer:
         return {HTTPException: self.on_http_error, Exception: self.on_crash}
 
     async def on_http_error(self, request: Request, error: Exception) -> Response:
-        """Answer where there is no such address, or none for this method."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        text = _WORDS.get(HTTPStatus(status), f"{HTTPStatus(status).phrase}.")
-        return self.refuse(request, status, text, getattr(error, "headers", None))
+        """Answer a request that is refused, also because there is no such address, or none for this method."""
+        assert isinstance(error, HTTPException)  # noqa: S101 - what Starlette calls this for
+        phrase = HTTPStatus(error.status_code).phrase
+        text = error.detail if error.detail != phrase else _WORDS.get(HTTPStatus(error.status_code), f"{phrase}.")
+        return self.refuse(request, error.status_code, text, error.headers)
 
     async def on_crash(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette's signature
         """Answer where something went wrong that should not; the traceback is for the log alone."""

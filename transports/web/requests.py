@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
-from transports.common.request_bodies import TooLargeError, read_body
-from transports.web.backend import Refusal
-from transports.web.inbound_events import FIRST, chat_of, parse_fields
+from transports.common.requests import parse_fields, read_body
+from transports.web.inbound_events import FIRST, chat_of
 from transports.web.sessions import find_session
 
 _LARGEST_ID: Final = 2**63
@@ -23,7 +23,7 @@ def session_of_request(request: Request) -> str:
     """Return the session that sent a request."""
     session = find_session(request)
     if session is None:
-        raise Refusal(409, _NO_CHAT)
+        raise HTTPException(409, _NO_CHAT)
     return session
 
 
@@ -36,9 +36,9 @@ def chat_of_fields(request: Request, fields: Mapping[str, Any]) -> str:
     """Return the chat of the sender that the body of a request names."""
     session, conversation = session_of_request(request), fields.get("conversation", FIRST)
     if fields.get("chat") not in (None, session):
-        raise Refusal(409, _OTHER_CHAT)
+        raise HTTPException(409, _OTHER_CHAT)
     if not isinstance(conversation, str):
-        raise Refusal(400, '"conversation" must be a text.')
+        raise HTTPException(400, '"conversation" must be a text.')
     return chat_of(session, conversation)
 
 
@@ -46,8 +46,8 @@ async def read_json(request: Request, limit_bytes: int) -> bytes:
     """Return the body of a request that says that it is JSON, which no other site's form can."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Refusal(415, "This takes application/json.")
-    return await read_within(request, limit_bytes)
+        raise HTTPException(415, "This takes application/json.")
+    return await read_body(request, limit_bytes)
 
 
 async def read_fields(request: Request, limit_bytes: int = MAX_SMALL_BYTES) -> Mapping[str, Any]:
@@ -59,28 +59,20 @@ def row_number(value: object, what: str) -> int:
     """Return a number that can be a row's."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise Refusal(400, f'"{what}" must be the number of a message.')
+        raise HTTPException(400, f'"{what}" must be the number of a message.')
     return int(text)
-
-
-async def read_within(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request, and read no more of it than may be."""
-    try:
-        return await read_body(request, limit_bytes)
-    except TooLargeError:
-        raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.") from None
 
 
 async def read_form(request: Request, limit_bytes: int, *, keeps_blank: bool = False) -> dict[str, list[str]]:
     """Return the fields of a posted form."""
-    return parse_qs((await read_within(request, limit_bytes)).decode("utf-8", "replace"), keep_blank_values=keeps_blank)
+    return parse_qs((await read_body(request, limit_bytes)).decode("utf-8", "replace"), keep_blank_values=keeps_blank)
 
 
 def path_number(request: Request, name: str) -> int:
     """Return a number of a request's address that can be a row's."""
     number = int(request.path_params[name])
     if number >= _LARGEST_ID:
-        raise Refusal(404, "This is not there, or not any more.")
+        raise HTTPException(404, "This is not there, or not any more.")
     return number
 
 
