@@ -4,7 +4,7 @@
 
 The chats are those of tests/data/memory. Each is stored in a database twice, by two people: one is observed while the
 chat goes on, as often as the product would, by a scripted observer; the other is searched only, and gets as many tokens
-as the first. A reader that knows what it looks for judges both prompts (tests/quality/reader.py).
+as the first. A reader that knows what it looks for judges both prompts (tests/memory_quality/reader.py).
 docs/memory-quality.md says what that shows, and what not.
 """
 
@@ -24,9 +24,9 @@ from rich.table import Table
 _ROOT = Path(__file__).parents[1]
 sys.path[:1] = [str(_ROOT), str(_ROOT / "tests")]  # instead of this folder, which has a `turns` of its own
 
-from quality.chats import Chat, read_chats  # noqa: E402 - found where the tests are
-from quality.comparing import Cost, Row, Sizes, measure  # noqa: E402
-from quality.reader import Verdict  # noqa: E402
+from memory_quality.chats import Chat, read_chats  # noqa: E402 - found where the tests are
+from memory_quality.comparing import Cost, Row, Sizes, measure  # noqa: E402
+from memory_quality.reader import Verdict  # noqa: E402
 
 from botservice import Storage  # noqa: E402
 from botservice.llm.tokens import counter_for  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from doctor.examining import free_port
+from cli.examining import free_port
 
 pytestmark = pytest.mark.slow  # processes of their own
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from doctor.examining import free_port
+from cli.examining import free_port
 from standins.openai_api import RESPONSES, OpenAIApi, ToolUse
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM, ToolCall

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from doctor.examining import free_port
+from cli.examining import free_port
 from standins.tools import add
 
 from botservice import (

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 FAST = "not slow and not browser"
 _CLAIMS = ("tests/storage/test_claims.py", "tests/storage/test_postgres_faults.py")
 _SCHEMA = ("tests/storage/test_schema.py", "tests/storage/test_asked_schema.py", "tests/storage/test_several_bots.py")
-_OTHERS = ("tests/upkeep/test_copying.py", "tests/turns/test_replicas.py", "tests/turns/test_sending.py")
+_OTHERS = ("tests/storage/test_copying.py", "tests/turns/test_replicas.py", "tests/turns/test_sending.py")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from botservice import ActionStep, AgentContext, Attachment, ClaimLost, MemoryItem, TaskStep, tool
-from tests.memory.strategies import items, steps
+from tests.conversation.strategies import items, steps
 from tests.turns.bots import add, call, counting, make_service
 
 numbers = itertools.count(1)
