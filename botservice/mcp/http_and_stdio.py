@@ -176,41 +176,38 @@ async def _watched(transport: "Transport", line: ConnectionState) -> AsyncIterat
 
 
 class _Reading:
-    """The messages of a server."""
+    """The messages of a server, as the client's stream of them."""
 
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream = stream
+    def __init__(self, messages: Any, on_end: Callable[[], None]) -> None:
+        self._messages = messages
         self._on_end = on_end
 
     async def receive(self) -> Any:
-        return mended(await self._stream.receive())
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> "_Reading":
-        return self
-
-    async def __anext__(self) -> Any:
         try:
-            return mended(await self._stream.__anext__())
+            return mended(await anext(self._messages))
         except BaseException:
             self._on_end()
             raise
 
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
+    async def aclose(self) -> None:
+        self._on_end()
+        await self._messages.aclose()
+
+    def __aiter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *error: object) -> bool | None:
-        self._on_end()
-        done: bool | None = await self._stream.__aexit__(*error)
-        return done
+    __anext__ = receive
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     @property
     def last_context(self) -> Any:
-        """The context of the sender of the last message, if the stream knows it."""
-        return getattr(self._stream, "last_context", None)
+        """The context of the sender of the last message, if it is known."""
+        return getattr(self._messages, "last_context", None)
 
 
 def mended(message: Any) -> Any:

@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Self
@@ -101,14 +101,14 @@ class Program:
         self._process = process
         self._stdin, self._stdout = process.stdin, process.stdout
 
-    async def __aenter__(self) -> tuple["_Hearing", "_Telling"]:
-        return _Hearing(self), _Telling(self._stdin)
+    async def __aenter__(self) -> tuple[Any, "_Telling"]:
+        return self._messages(), _Telling(self._stdin)
 
     async def __aexit__(self, *_: object) -> None:
         self._stdin.close()
 
-    async def read(self) -> Any:
-        """Return its next message, or None if there will be none.
+    async def _messages(self) -> AsyncGenerator[Any]:
+        """Yield its messages.
 
         Lines that are no messages are left out; too many of them in a row, or one that does not end, are an end.
         """
@@ -121,17 +121,19 @@ class Program:
                 line = await self._stdout.readline()
             except ValueError:  # the bound of the reader
                 self.problem = f"it sent a line of more than {LARGEST_MESSAGE // 1024 // 1024} MB"
-                return None
+                return
             except ConnectionError:
-                return None
+                return
             if not line:
-                return None
-            with contextlib.suppress(ValueError):
+                return
+            try:
                 message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
-                return SessionMessage(message)
-            garbage += len(line)
+            except ValueError:
+                garbage += len(line)
+                continue
+            garbage = 0
+            yield SessionMessage(message)
         self.problem = f"it sent more than {LARGEST_MESSAGE // 1024 // 1024} MB that are no messages"
-        return None
 
     async def end(self) -> None:
         """End it: by closing its input, then by asking, then at once. What it still says is not kept."""
@@ -156,43 +158,17 @@ class Program:
                 pass
 
 
-class _Stream:
-    """A stream of the client's that is closed at the end of its block."""
+class _Telling:
+    """What a program is told, as the client's stream of messages."""
 
-    async def aclose(self) -> None:
-        """Nothing is open besides the program."""
+    def __init__(self, stdin: asyncio.StreamWriter) -> None:
+        self._stdin = stdin
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-class _Hearing(_Stream):
-    """What a program says, as the client's stream of messages."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    async def receive(self) -> Any:
-        return await self.__anext__()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        message = await self._program.read()
-        if message is None:
-            raise StopAsyncIteration
-        return message
-
-
-class _Telling(_Stream):
-    """What a program is told, as the client's stream of messages."""
-
-    def __init__(self, stdin: asyncio.StreamWriter) -> None:
-        self._stdin = stdin
 
     async def send(self, item: Any) -> None:
         """Write a message; a program that does not read has its input closed, and ends."""
