@@ -9,7 +9,7 @@ import ipaddress
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -73,7 +73,7 @@ class Reach:
         url = request.url
         if self._is_own(url) or self.is_inside:
             return
-        if url.scheme != "https" or not await self._is_outside(url):
+        if url.scheme != "https" or await self._are_public(url) != {True}:
             raise ServerDown("its authorization is at an address that is not asked")
 
     async def note(self, response: httpx2.Response) -> None:
@@ -83,29 +83,20 @@ class Reach:
         url = response.request.url
         if self._is_own(url) and peer is not None:
             # Both: behind a proxy, it is the proxy that answers.
-            self.is_inside = not is_public(str(peer[0])) and await self._is_within(url)
+            self.is_inside = not is_public(str(peer[0])) and await self._are_public(url) == {False}
 
     def _is_own(self, url: httpx2.URL) -> bool:
         own = self._own
         return (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
 
-    async def _is_outside(self, url: httpx2.URL) -> bool:
-        """Return whether an address is certainly one of the public internet."""
-        with contextlib.suppress(OSError, UnicodeError):
-            return all(map(is_public, await self._numbers(url)))
-        return False
-
-    async def _is_within(self, url: httpx2.URL) -> bool:
-        """Return whether an address is certainly none of the public internet."""
-        with contextlib.suppress(OSError, UnicodeError):
-            return not any(map(is_public, await self._numbers(url)))
-        return False
-
-    async def _numbers(self, url: httpx2.URL) -> Sequence[str]:
+    async def _are_public(self, url: httpx2.URL) -> set[bool]:
+        """Return whether the numbers of an address are of the public internet: both where some are, none if unknown."""
         try:
-            return [str(ipaddress.ip_address(url.host))]
+            return {is_public(str(ipaddress.ip_address(url.host)))}
         except ValueError:
-            return await self._resolve(url.host, url.port or 443)
+            with contextlib.suppress(OSError, UnicodeError):
+                return set(map(is_public, await self._resolve(url.host, url.port or 443)))
+        return set()
 
 
 class SignInRefused(Exception):

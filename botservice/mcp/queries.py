@@ -4,49 +4,31 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Table, and_, delete, exists, insert, select, update
 
 from botservice.storage.database import Connection
 from botservice.storage.tables.people import identities, tool_sign_in_states, tool_sign_ins
 
-_OF_ACCOUNT: Final = (
-    tool_sign_ins.c.identity_id == bindparam("account"),
-    tool_sign_ins.c.server == bindparam("of_server"),
-)
-_FIND: Final = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(*_OF_ACCOUNT)
-_DELETE_OF_ACCOUNT: Final = delete(tool_sign_ins).where(*_OF_ACCOUNT)
-_LOCK: Final = select(tool_sign_ins).where(tool_sign_ins.c.id == bindparam("row")).with_for_update()
-_LOCK_ACCOUNT: Final = (
-    select(identities.c.id).where(identities.c.id == bindparam("account")).with_for_update(key_share=True)
-)
 _states: Final = tool_sign_in_states.c
-_DELETE_STATES: Final = delete(tool_sign_in_states).where(
-    _states.identity_id == bindparam("account"), _states.server == bindparam("of_server")
-)
-_DELETE_OLD_STATES: Final = delete(tool_sign_in_states).where(_states.expires_at < bindparam("now"))
-_HAS_STATE: Final = select(exists().where(_states.digest == bindparam("of_digest")))
-_TAKE_STATE: Final = (
-    delete(tool_sign_in_states)
-    .where(_states.digest == bindparam("of_digest"), _states.server == bindparam("of_server"))
-    .returning(_states.identity_id, _states.data, _states.expires_at)
-)
 
 
 def find_sign_in(connection: Connection, identity_id: int, server: str) -> Any | None:
     """Return the id and the sealed data of an account's sign-in, or None."""
-    return connection.execute(_FIND, {"account": identity_id, "of_server": server}).one_or_none()
+    query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(_is_of(tool_sign_ins, identity_id, server))
+    return connection.execute(query).one_or_none()
 
 
 def lock_sign_in(connection: Connection, sign_in_id: int) -> Any | None:
     """Return the row of a sign-in, locked against other processes, or None if it is gone."""
-    return connection.execute(_LOCK, {"row": sign_in_id}).one_or_none()
+    query = select(tool_sign_ins).where(tool_sign_ins.c.id == sign_in_id).with_for_update()
+    return connection.execute(query).one_or_none()
 
 
 def store_sign_in(connection: Connection, identity_id: int, server: str, data: bytes, now: datetime) -> bool:
     """Store a sign-in in place of the account's earlier one; return whether the account still exists."""
     if not _lock_account(connection, identity_id):
         return False
-    connection.execute(_DELETE_OF_ACCOUNT, {"account": identity_id, "of_server": server})
+    connection.execute(delete(tool_sign_ins).where(_is_of(tool_sign_ins, identity_id, server)))
     values = {"identity_id": identity_id, "server": server, "data": data, "created_at": now, "updated_at": now}
     connection.execute(insert(tool_sign_ins), values)
     return True
@@ -72,22 +54,29 @@ def store_state(connection: Connection, values: Mapping[str, Any], now: datetime
 
     Nothing is stored for an account that is gone: what leads back to nobody is good for nothing.
     """
-    connection.execute(_DELETE_OLD_STATES, {"now": now})
+    connection.execute(delete(tool_sign_in_states).where(_states.expires_at < now))
     if _lock_account(connection, values["identity_id"]):
-        connection.execute(_DELETE_STATES, {"account": values["identity_id"], "of_server": values["server"]})
+        is_earlier = _is_of(tool_sign_in_states, values["identity_id"], values["server"])
+        connection.execute(delete(tool_sign_in_states).where(is_earlier))
         connection.execute(insert(tool_sign_in_states), values)
 
 
 def has_state(connection: Connection, digest: str) -> bool:
     """Return whether a state is known."""
-    return bool(connection.execute(_HAS_STATE, {"of_digest": digest}).scalar_one())
+    return bool(connection.execute(select(exists().where(_states.digest == digest))).scalar_one())
 
 
 def take_state(connection: Connection, server: str, digest: str) -> Any | None:
     """Delete a state; return its account, its data and when it expires, or None if there was none."""
-    return connection.execute(_TAKE_STATE, {"of_digest": digest, "of_server": server}).one_or_none()
+    taken = delete(tool_sign_in_states).where(_states.digest == digest, _states.server == server)
+    return connection.execute(taken.returning(_states.identity_id, _states.data, _states.expires_at)).one_or_none()
+
+
+def _is_of(table: Table, identity_id: int, server: str) -> ColumnElement[bool]:
+    return and_(table.c.identity_id == identity_id, table.c.server == server)
 
 
 def _lock_account(connection: Connection, identity_id: int) -> bool:
     """Lock an account against other processes; return whether it still exists."""
-    return connection.execute(_LOCK_ACCOUNT, {"account": identity_id}).one_or_none() is not None
+    query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
+    return connection.execute(query).one_or_none() is not None

@@ -101,7 +101,10 @@ class SignIns:
 
     async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
         """Reserve the renewal of a sign-in for this process; return whether no other one was faster."""
-        return await self._change(storage, has, replace(has, renewing_until=until))
+        data = self._write(replace(has, renewing_until=until))
+        return await storage.write(
+            lambda connection: change_sign_in(connection, has.id, unless_changed_from=has.sealed, data=data)
+        )
 
     async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
         """Check the code that a person enters in the chat against the one that their page showed.
@@ -129,13 +132,6 @@ class SignIns:
             return is_right
 
         return await storage.write(write)
-
-    async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
-        """Keep a sign-in in the place of one that was seen; return whether that was there still."""
-        data = self._write(made)
-        return await storage.write(
-            lambda connection: change_sign_in(connection, seen.id, unless_changed_from=seen.sealed, data=data)
-        )
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:
         """Store renewed tokens, if the sign-in still exists."""

@@ -150,7 +150,7 @@ async def test_what_a_name_leads_to_does_not_open_this_network(numbers: list[str
     asked = httpx2.Request("POST", "https://evil.example/mcp")
     await reach.look(asked)
     await reach.note(httpx2.Response(401, request=asked, extensions={"network_stream": Stream()}))
-    is_near = peer == "10.0.0.1" and all(each.startswith(("10.", "127.")) for each in numbers)
+    is_near = peer == "10.0.0.1" and bool(numbers) and all(each.startswith(("10.", "127.")) for each in numbers)
     assert reach.is_inside == is_near
     if not is_near:
         with pytest.raises(ServerDown, match="not asked"):
