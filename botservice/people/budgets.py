@@ -216,16 +216,12 @@ class Budgets:
         """
         tokens, cost = self._most(model, prompt_tokens, searches)
 
-        def operation(connection: Connection) -> Standing | list[Standing]:
-            found = self._fit(connection, payer, tokens, cost, now, turn_id=turn_id, percent=percent)
-            if not isinstance(found, Standing):
-                write_reservation(connection, turn_id, payer, tokens, cost, now)
-            return found
+        def operation(connection: Connection) -> tuple[Standing, ...]:
+            standings = self._fit(connection, payer, tokens, cost, now, turn_id=turn_id, percent=percent)
+            write_reservation(connection, turn_id, payer, tokens, cost, now)
+            return tuple(standings)
 
-        found = await storage.write(operation, sort_key=SORT_KEY)
-        if isinstance(found, Standing):
-            raise exceeded(found)
-        return Reservation(prompt_tokens, tuple(found))
+        return Reservation(prompt_tokens, await storage.write(operation, sort_key=SORT_KEY))
 
     async def reserve_observing(
         self, storage: Storage, payer: Payer, model: str, prompt_tokens: int, now: datetime
@@ -238,16 +234,11 @@ class Budgets:
         """
         tokens, cost = self._most(model, prompt_tokens)
 
-        def operation(connection: Connection) -> Standing | None:
-            found = self._fit(connection, payer, tokens, cost, now, percent=_OBSERVER_PERCENT)
-            if isinstance(found, Standing):
-                return found
+        def operation(connection: Connection) -> None:
+            self._fit(connection, payer, tokens, cost, now, percent=_OBSERVER_PERCENT)
             write_observer_reservation(connection, payer, tokens, cost, now)
-            return None
 
-        found = await storage.write(operation, sort_key=SORT_KEY)
-        if found is not None:
-            raise exceeded(found)
+        await storage.write(operation, sort_key=SORT_KEY)
 
     def settle_observing(self, connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what observing a conversation took, under a name of its own."""
@@ -308,12 +299,15 @@ class Budgets:
         *,
         turn_id: int = 0,
         percent: int = 100,
-    ) -> Standing | list[Standing]:
-        """Return how the payer's budgets stand, or the one alone that has no room for what is wanted.
+    ) -> list[Standing]:
+        """Return how the payer's budgets stand.
 
         Args:
             turn_id: What it has reserved before does not count.
             percent: How much of each budget may be used for this.
+
+        Raises:
+            BudgetExceeded: one of them has no room for what is wanted.
         """
         lock_budgets(connection)
         standings = []
@@ -325,7 +319,7 @@ class Budgets:
                 limit = standing.limit
                 wanted = tokens if limit.unit is Unit.TOKENS else cost
                 if (standing.used + reserved.of(limit) + wanted) * 100 > limit.amount * percent:
-                    return standing
+                    raise exceeded(standing)
                 standings.append(standing)
         return standings
 
