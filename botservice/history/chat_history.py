@@ -340,17 +340,17 @@ class ChatHistory:
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return the number; ids of other contexts are ignored."""
         known = [message_id for message_id in message_ids if message_id is not None]
-        count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id, known))
+        deleted = await self._storage.write(lambda connection: delete_rows(connection, self._context_id, known))
         await sweep_files(self._storage)
         await self.refresh()
-        return count
+        return len(deleted)
 
     async def clear(self) -> int:
         """Delete all messages and return the number."""
-        count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id))
+        deleted = await self._storage.write(lambda connection: delete_rows(connection, self._context_id))
         await sweep_files(self._storage)
         self._last_user_message = None
-        return count
+        return len(deleted)
 
     async def refresh(self) -> None:
         """Reload changes that others have made to this history."""

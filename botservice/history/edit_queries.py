@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, and_, bindparam, delete, func, or_, select, update
 
-from botservice.core.messages import storable
+from botservice.core.messages import Role, storable
 from botservice.history.rows import NewWords, store_attachment, without_erased
 from botservice.history.search_queries import forget_words
 from botservice.storage.database import Connection
@@ -35,6 +35,7 @@ _NOTE_UNTRUSTED = (
     .where(contexts.c.id == bindparam("context"), or_(contexts.c.is_shared, bindparam("holds_others", type_=Boolean)))
     .values(untrusted_at=contexts.c.last_position)
 )
+_DELETED = messages.c["role", "position", "attachments"]
 _FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
 _EDITED = (
     select(messages.c.id, messages.c.edited_at)
@@ -43,31 +44,28 @@ _EDITED = (
 )
 
 
-def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
+def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> list[Any]:
     """Delete messages of a context, all of them by default; `sweep_files` sees to their files.
 
-    Returns how many messages there were.
+    Returns a row for each: its role, its position and its attachments.
     """
-    count = 0
-    last_said = -1
-    digests: set[str] = set()
     message_ids = None if message_ids is None else list(message_ids)
     forget_words(connection, context_id)
-    for condition in _conditions(context_id, message_ids):
-        kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
-        for attachments in connection.execute(kept).scalars():
-            digests.update(each["sha256"] for each in attachments if "sha256" in each)
-        said = select(func.max(messages.c.position)).where(condition, MESSAGE_IS_OF_A_PERSON)
-        last_said = max(last_said, connection.execute(said).scalar() or -1)
-        count += connection.execute(delete(messages).where(condition)).rowcount
-    if count:
+    deleted = [
+        row
+        for condition in _conditions(context_id, message_ids)
+        for row in connection.execute(delete(messages).where(condition).returning(*_DELETED))
+    ]
+    if deleted:
         change = update(contexts).where(contexts.c.id == context_id)
         connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
         if message_ids is not None:  # what answered them may stay, and whose words they were is not known any more
+            last_said = max((row.position for row in deleted if row.role == Role.USER.value), default=-1)
             is_later = func.coalesce(contexts.c.untrusted_at, -1) < last_said
             connection.execute(change.where(is_later).values(untrusted_at=last_said))
+    digests = {each["sha256"] for row in deleted for each in row.attachments or () if "sha256" in each}
     loosen_files(connection, context_id, digests)
-    return count
+    return deleted
 
 
 def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[ColumnElement[bool]]:
@@ -98,7 +96,8 @@ def change_message(connection: Connection, context_id: int, external_id: str, ne
 
 def delete_message(connection: Connection, context_id: int, external_id: str) -> bool:
     """Delete a person's message by the platform's id; return whether it was there."""
-    return delete_rows(connection, context_id, [row.id for row in _find_rows(connection, context_id, external_id)]) > 0
+    found = [row.id for row in _find_rows(connection, context_id, external_id)]
+    return bool(delete_rows(connection, context_id, found))
 
 
 def find_edited(connection: Connection, since: datetime) -> list[tuple[int, datetime]]:

@@ -96,16 +96,16 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
     """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
 
     def forget_facts(connection: Connection) -> Forgotten:
-        known, count = facts_from(connection, context_id), queries.count_current_facts(connection, context_id)
+        known, count = facts_from(connection, context_id), queries.count_facts(connection, context_id)
         queue_facts(connection, known, storage.now())
         drop_facts(connection, [each.id for each in known])
         return Forgotten(facts=count)
 
     def forget(connection: Connection) -> Forgotten:
         queries.lock_chat(connection, context_id)
-        facts, held, now = forget_facts(connection), queries.take_stock(connection, context_id), storage.now()
+        facts, now = forget_facts(connection), storage.now()
         export_queries.drop_exports(connection, context_id, now)
-        return facts + replace(held, facts=0, contexts=_erase_whole(connection, context_id, here, now))
+        return facts + queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)
 
     gone = await storage.write(forget_facts)  # first: they are found by what was said there
     gone += await _empty(storage, context_id, here, _Carried())
@@ -309,7 +309,7 @@ def _find_erasure(connection: Connection, context_id: int, said: ForgottenWords,
     """Find what is deleted with a person's messages, by looking through the whole conversation."""
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
-    but_turn = here.turn_id if here is not None and here.context_id == context_id else None
+    but_turn = _turn_of(here, context_id)
     seen = turn_queries.find_seen(connection, context_id, own, quotes.held)
     return Erasure(context_id, own, quotes.answers, quotes.held, but_turn, seen)
 
@@ -320,24 +320,20 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
     if not erasure.message_ids and not held:
         return Forgotten()
     export_queries.drop_exports(connection, erasure.context_id, now)
-    known = queries.count_facts(connection, held)
+    known = queries.count_facts_from(connection, held)
     gone = queries.erase_messages(connection, erasure, now)
     queue_facts(connection, drop_unsaid(connection, held), now)
-    return gone + Forgotten(facts=known - queries.count_facts(connection, held))
+    return gone + Forgotten(facts=known - queries.count_facts_from(connection, held))
 
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
     """Erase a conversation in which nobody else wrote; return what was deleted."""
-    held = queries.take_stock(connection, context_id)
     export_queries.drop_exports(connection, context_id, now)
     account_queries.forget_chat_notices(connection, context_id)
     account_queries.note_forgotten(connection, context_id, now)
-    return replace(held, contexts=_erase_whole(connection, context_id, here, now))
+    return queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)
 
 
-def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> int:
-    """Erase a conversation, and return how many went whole: one, unless another process was faster."""
-    if here is not None and here.context_id == context_id:
-        queries.erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
-        return 1
-    return queries.delete_chat(connection, context_id, now)
+def _turn_of(here: Here | None, context_id: int) -> int | None:
+    """Return the turn in which this is asked for, if that is in a conversation."""
+    return here.turn_id if here is not None and here.context_id == context_id else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, not_, select, update
+from sqlalchemy import Select, and_, bindparam, delete, func, not_, select, update
 
 from botservice.core.message_references import Reference, keep_files
 from botservice.core.messages import Author, Message, Role
@@ -169,11 +169,16 @@ def find_messages_before(connection: Connection, _after: int, context_id: int, u
     return list(connection.execute(_MESSAGES_BEFORE, {"context": context_id, "up_to": up_to}).scalars())
 
 
-def delete_messages(connection: Connection, context_id: int, message_ids: Collection[int]) -> Forgotten:
-    """Delete messages of a chat; return what was deleted."""
-    gone = count_messages(connection, context_id, message_ids)
-    delete_rows(connection, context_id, message_ids)
-    return gone
+def delete_messages(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> Forgotten:
+    """Delete messages of a chat, all of them by default, with the facts that come from them; return what went."""
+    known = count_facts(connection, context_id) if message_ids is None else count_facts_from(connection, message_ids)
+    rows = delete_rows(connection, context_id, message_ids)
+    return Forgotten(
+        messages=sum(row.role == Role.USER.value for row in rows),
+        answers=sum(row.role == Role.ASSISTANT.value for row in rows),
+        files=sum(len(row.attachments or ()) for row in rows),
+        facts=known,
+    )
 
 
 def find_handled_events(connection: Connection, after: int, context_id: int, before: datetime) -> list[int]:
@@ -187,56 +192,30 @@ def delete_events(connection: Connection, event_ids: Sequence[int]) -> None:
     connection.execute(delete(events).where(events.c.id.in_(event_ids)))
 
 
-def delete_chat(connection: Connection, context_id: int, now: datetime) -> int:
-    """Delete a chat, or empty it where somebody's message waits; return how many went."""
-    if connection.execute(_OTHERS_WAIT, {"context": context_id}).first() is not None:
-        erase_chat(connection, context_id, but_turn=None, now=now)
-        return 1
-    return connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount
+def delete_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> Forgotten:
+    """Delete a chat, or empty it where a turn asks for that or somebody's message waits; return what went."""
+    asked = select(func.count()).where(reminders.c.context_id == context_id)
+    gone = Forgotten(reminders=connection.execute(asked).scalar_one()) + delete_messages(connection, context_id)
+    if but_turn is not None or connection.execute(_OTHERS_WAIT, {"context": context_id}).first() is not None:
+        _empty_chat(connection, context_id, but_turn=but_turn, now=now)
+        return gone + Forgotten(contexts=1)
+    # None, if another process was faster.
+    return gone + Forgotten(contexts=connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount)
 
 
-# What is counted before it is deleted
-
-_SAID: Final = select(messages.c.role, messages.c.attachments)
 _KNOWN: Final = select(func.count()).where(facts.c.superseded_at.is_(None))
 
 
-def count_current_facts(connection: Connection, context_id: int) -> int:
+def count_facts(connection: Connection, context_id: int) -> int:
     """Count the facts that come from a chat."""
     return connection.execute(_KNOWN.where(facts.c.context_id == context_id)).scalar_one()
 
 
-def take_stock(connection: Connection, context_id: int) -> Forgotten:
-    """Count what a conversation holds, before all of it is deleted."""
-    asked = select(func.count()).where(reminders.c.context_id == context_id)
-    return _count_said(connection, messages.c.context_id == context_id) + Forgotten(
-        facts=count_current_facts(connection, context_id), reminders=connection.execute(asked).scalar_one()
-    )
-
-
-def count_messages(connection: Connection, context_id: int, message_ids: Collection[int]) -> Forgotten:
-    """Count what is deleted with some messages of a conversation."""
-    found = Forgotten()
-    for chunk in chunks(sorted(set(message_ids))):
-        # A sum, so that no index is chosen by it: for a few ids SQLite would rather look through the whole context.
-        found += _count_said(connection, messages.c.id.in_(chunk) & (messages.c.context_id + 0 == context_id))
-    return found + Forgotten(facts=count_facts(connection, message_ids))
-
-
-def count_facts(connection: Connection, message_ids: Collection[int]) -> int:
+def count_facts_from(connection: Connection, message_ids: Collection[int]) -> int:
     """Count the facts that come from some messages."""
     return sum(
         connection.execute(_KNOWN.where(facts.c.source_message_id.in_(chunk))).scalar_one()
         for chunk in chunks(sorted(set(message_ids)))
-    )
-
-
-def _count_said(connection: Connection, which: ColumnElement[Any]) -> Forgotten:
-    rows = connection.execute(_SAID.where(which)).all()
-    return Forgotten(
-        messages=sum(row.role == Role.USER.value for row in rows),
-        answers=sum(row.role == Role.ASSISTANT.value for row in rows),
-        files=sum(len(row.attachments or ()) for row in rows),
     )
 
 
@@ -278,8 +257,8 @@ class Erasure:
     seen: AffectedTurns | None = None
 
 
-def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:
-    """Empty a conversation that goes on: what is left is its keys, and what was said after the turn that asks for it.
+def _empty_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:
+    """Leave nothing of a conversation without messages but its keys, and the turns that wait or ask for this.
 
     The platform's names of events stay: delivered again, they would bring back what is forgotten.
     """
@@ -291,7 +270,6 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
     delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
     leave_events(connection, (events.c.context_id == context_id) & events.c.turn_id.is_(None), now)
-    delete_rows(connection, context_id)
     for table in metadata.sorted_tables:
         if "context_id" in table.c and table.name not in _BY_TURN | _KEPT:
             connection.execute(delete(table).where(table.c.context_id == context_id))
@@ -324,10 +302,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> F
     delete_turns(connection, own, now)
     answer_ids = [*erasure.answers, *answers_of(connection, context_id, own)]
     drop_changes(connection, context_id, erasure.message_ids, now)
-    gone = count_messages(connection, context_id, [*erasure.message_ids, *answer_ids])
-    delete_rows(connection, context_id, erasure.message_ids)
-    if answer_ids:
-        delete_rows(connection, context_id, answer_ids)
+    gone = delete_messages(connection, context_id, [*erasure.message_ids, *answer_ids])
     gone += Forgotten(files=erase_references(connection, context_id, erasure.held))
     for turn_id, status in later.items():
         if turn_id not in own:
