@@ -35,7 +35,6 @@ from botservice.storage.statements import chunks, sure_up_to
 T = TypeVar("T")
 
 _MOST_ROUNDS: Final = 5
-_MOST_LOOKS: Final = 3
 
 
 @dataclass(slots=True)
@@ -79,7 +78,6 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         for context_id in context_ids:
             gone += await _forget_told(storage, [context_id], accounts, told)
             gone += await _forget_in(storage, context_id, accounts, told, here)
-        await clean_all(storage, claim)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
             lambda connection: account_queries.forget_whom(connection, accounts, known, but, storage.now())
@@ -158,8 +156,8 @@ async def _take_out(
 ) -> Forgotten:
     """Take words, and what repeats them, out of a chat that stays.
 
-    A long chat is looked through by a reader, because all others wait for the writer. Where anything was said or
-    deleted there since, it is looked through again: a turn may have repeated the words.
+    A long chat is looked through by a reader, because all others wait for the writer. The writer looks through it again
+    only where anything was said or deleted there since: a turn may have repeated the words.
 
     Args:
         before: What is done in the same transaction, before the words are gone.
@@ -169,21 +167,14 @@ async def _take_out(
         state, said = queries.read_state(connection, context_id), find(connection)
         return state, said, _find_erasure(connection, context_id, said, here)
 
-    def forget(connection: Connection, found: tuple[object, ForgottenWords, Erasure] | None) -> Forgotten | None:
+    def forget(connection: Connection) -> Forgotten:
         queries.lock_chat(connection, context_id)
-        state, said, erasure = found or look(connection)
-        if queries.read_state(connection, context_id) != state:
-            return None
+        is_as_found = queries.read_state(connection, context_id) == found[0]
+        _, said, erasure = found if is_as_found else look(connection)
         return before(connection, said) + _erase(connection, erasure, storage.now())
 
-    for _ in range(_MOST_LOOKS):
-        found = await storage.read(look, is_long=True)
-        gone = await storage.write(partial(forget, found=found))
-        if gone is not None:
-            return gone
-    gone = await storage.write(partial(forget, found=None))  # all others wait until it is done
-    assert gone is not None, "nobody writes there meanwhile"  # noqa: S101 - an invariant
-    return gone
+    found = await storage.read(look, is_long=True)
+    return await storage.write(forget)
 
 
 async def _forget_in(
