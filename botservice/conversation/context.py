@@ -1,6 +1,7 @@
 """One conversation with everything that belongs to it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +27,7 @@ from botservice.core.personas import PROMPT, prompt_of, system_prompt
 from botservice.history.chat_history import ChatHistory
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
+from botservice.history.recent import RecentMessages
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.llm.structured_output import OutputForm
 from botservice.storage.database import Connection, Storage
@@ -119,7 +121,9 @@ class AgentContext:
 
         def read(connection: Connection) -> tuple[int, Snapshot] | None:
             known = find_context(connection, keys)
-            return None if known is None else (known, read_snapshot(connection, known))
+            return (
+                None if known is None else (known, read_snapshot(connection, known, recents=RecentMessages.of(storage)))
+            )
 
         found = await storage.read(read, is_short=True)
         if found is None:
@@ -153,7 +157,12 @@ class AgentContext:
     ) -> "AgentContext":
         """Load a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(
-            connection, context_id, turn_id, with_steps=with_steps, with_last_message=with_last_message
+            connection,
+            context_id,
+            turn_id,
+            with_steps=with_steps,
+            with_last_message=with_last_message,
+            recents=RecentMessages.of(storage),
         )
         return cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))), snapshot)
 
@@ -247,11 +256,14 @@ class AgentContext:
             turn_id: The turn whose memory to load; by default the newest one.
             with_steps: Whether to load steps; without them memory is empty, for a new turn.
         """
-        self.show(
-            await self.storage.read(
-                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps), is_short=True
-            )
+        read = partial(
+            read_snapshot,
+            context_id=self.id,
+            turn_id=turn_id,
+            with_steps=with_steps,
+            recents=RecentMessages.of(self.storage),
         )
+        self.show(await self.storage.read(read, is_short=True))
 
     def show(self, snapshot: Snapshot) -> None:
         """Set everything to what `read_snapshot` has read, with what a program put in and nobody has stored yet.

@@ -27,6 +27,7 @@ from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
 from botservice.history.message_rendering import FORMS, Records, Source
 from botservice.history.queries import read_shown
+from botservice.history.recent import Recent
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 
@@ -210,12 +211,16 @@ def save_prompt_logs(connection: Connection, given: Sequence[tuple[PromptLog, in
     insert_prompts(connection, rows)
 
 
-def read_prompt_log(connection: Connection, context_id: int, turn_id: int) -> PromptLog:
-    """Return the log of a turn."""
+def read_prompt_log(connection: Connection, context_id: int, turn_id: int, recent: Recent | None = None) -> PromptLog:
+    """Return the log of a turn.
+
+    Args:
+        recent: Messages of the context that are known without reading.
+    """
     kept: dict[int, Kept] = {}
     for row in list_prompts(connection, turn_id):
         kept.update(enumerate(_read_row(row.content), row.seq))
-    rendering = _Rendering(connection, context_id, turn_id, list(kept.values()))
+    rendering = _Rendering(connection, context_id, turn_id, list(kept.values()), recent)
     log = PromptLog(turn_id, rendering.system_prompt)
     for place, each in kept.items():
         log.note_stored(place, each, rendering.render(each))
@@ -238,13 +243,17 @@ class _Rendering:
         system_prompt: The turn's; empty if there is none, or its key is lost.
     """
 
-    def __init__(self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept]) -> None:
+    def __init__(
+        self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept], recent: Recent | None
+    ) -> None:
         """Read what kept names."""
         parts = [part for each in kept for part in (each, *each.get("parts", ())) if isinstance(part, Mapping)]
         ids = {number for part in parts if "shown" in part for number in part["ids"]}
         system = find_system_prompt(connection, turn_id)
         digests = {*_digests(list(kept)), *([system] if system else [])}
-        self._messages = read_shown(connection, context_id, ids)
+        known = {} if recent is None else recent.of_ids(ids)
+        self._messages = {number: message for number, (_, message) in known.items()}
+        self._messages |= read_shown(connection, context_id, ids - known.keys())
         self._blobs = read_blobs(connection, context_id, digests)
         self.system_prompt = self._blobs.get(system or "", b"").decode()
 

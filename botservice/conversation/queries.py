@@ -156,6 +156,7 @@ _LAST_STEP_NUMBER = (
 _STATE = select(
     contexts.c.context_keys,
     contexts.c.metadata,
+    contexts.c.deletion_version,
     _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
     _LAST_POSITION.scalar_subquery().label("last_position"),
     exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),

@@ -12,6 +12,7 @@ from botservice.conversation.steps import TaskStep
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
 from botservice.history.queries import find_message
+from botservice.history.recent import RecentMessages
 from botservice.storage.database import Connection
 from botservice.storage.statements import LARGEST_ID
 
@@ -58,11 +59,13 @@ def read_snapshot(
     *,
     with_steps: bool = True,
     with_last_message: bool = True,
+    recents: RecentMessages | None = None,
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default.
 
     Args:
         with_last_message: Whether to look for a person's last message, which is the one that the steps answer.
+        recents: Messages that are known without reading.
     """
     state, last_user_message = find_state(connection, context_id, with_last_message=with_last_message)
     if state is None:
@@ -71,10 +74,11 @@ def read_snapshot(
     turns = turns_in_view(connection, context_id, turn_id) if with_steps else []
     in_view = [row.id for row in turns]
     logs: dict[int, PromptLog] = {}
-    stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
+    recent = None if recents is None else recents.known(context_id, state.deletion_version)
+    stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs, recent=recent) if in_view else []
     current = in_view[0] if in_view else None
     if current is not None and current not in logs:
-        logs[current] = read_prompt_log(connection, context_id, current)
+        logs[current] = read_prompt_log(connection, context_id, current, recent)
     stride, asked_by = 1.0, None
     if turn_id is not None and turns and turns[0].question_id is not None:  # it has waited: others may have asked since
         last_user_message = find_message(connection, context_id, turns[0].question_id)

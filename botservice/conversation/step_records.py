@@ -10,6 +10,7 @@ from botservice.conversation.field_codec import dumps, loads, write_bytes
 from botservice.conversation.items import MemoryItem, checked_item, record_of, revision_of
 from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log, save_prompt_logs
 from botservice.conversation.queries import delete_steps, insert_steps, list_steps, update_steps
+from botservice.history.recent import Recent
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 from botservice.storage.readers import leave_to_thread
@@ -209,8 +210,13 @@ def read_steps(
     *,
     turn_ids: Iterable[int] | None = None,
     logs: dict[int, PromptLog] | None = None,
+    recent: Recent | None = None,
 ) -> list[StoredStep]:
-    """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
+    """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs.
+
+    Args:
+        recent: Messages of the context that are known without reading.
+    """
     rows = list_steps(connection, context_id, turn_ids)
     if sum(len(row.data) for row in rows) > _READ_INLINE:
         leave_to_thread(connection)
@@ -226,7 +232,7 @@ def read_steps(
         item = MemoryItem.from_dict(loads(_BLOB.sub(attach, row.data)))
         if row.prompt is not None:
             if row.turn_id not in logs:
-                logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
+                logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id, recent)
             item.set_value("model_input_messages", logs[row.turn_id].restore(row.prompt))
         steps.append(StoredStep(item, row.id, row.turn_id, row.position, row.is_open, revision_of(item)))
     return steps

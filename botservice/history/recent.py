@@ -196,6 +196,11 @@ class RecentMessages:
         after = rows[0].position - 1 if len(rows) == _OLDER_PAGE else 0
         return self.keep(context_id, recent.widened(rows, after))
 
+    def known(self, context_id: int, version: int) -> Recent | None:
+        """Return what is kept of a chat at a version; None for nothing."""
+        known = self._chats.get(context_id)
+        return known if known is not None and known.version == version else None
+
     def is_of_one(self, context_id: int) -> bool:
         """Return whether no more than one person had spoken in a chat when it was last read."""
         known = self._chats.get(context_id)

@@ -58,6 +58,8 @@ async def test_what_was_found_is_deleted_in_the_record_where_it_is_deleted_in_th
     [prompt], sent = inputs(await context.load_memory()), llm.prompts[0]
     record = next(line for line in sent[-2]["content"].splitlines() if line.endswith("number 2"))
     assert prompt[-2]["content"] == sent[-2]["content"].replace(record, "[deleted]")
+    again = await AgentContext.get_or_create(storage, context.context_keys)
+    assert inputs(again.memory) == [prompt]
 
 
 @pytest.mark.any_database
