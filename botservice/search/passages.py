@@ -1,7 +1,7 @@
 """Which passages of one long text have most to do with a question."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
 from typing import Final
@@ -11,9 +11,10 @@ from cachetools import LRUCache, cached
 
 from botservice.search import languages
 from botservice.search.query import Query, parse
-from botservice.search.tokens import fold, tokenize
+from botservice.search.tokens import tokenize
 from botservice.search.weights import DEFAULT
-from botservice.search.word_forms import form_keys, is_inflected, related_keys
+from botservice.search.word_forms import form_keys, related_keys
+from botservice.search.word_places import WordPlaces
 
 # Where a text may be cut, the best first: after a line, after a sentence, between words.
 _ENDS: Final = re.compile("\n+|(?<=[.!?:;])\\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u0964])")
@@ -59,6 +60,7 @@ class _Words:
 
     Attributes:
         passages: Where each passage begins and ends.
+        places: The passages of each word.
         language: The text's (index into languages.CODES).
     """
 
@@ -67,33 +69,7 @@ class _Words:
         tokens = [tokenize(text[start:end]) for start, end in self.passages]
         few = sum(1 for _, end in self.passages if end <= _GUESSED)
         self.language = max(languages.guess([token for each in tokens[: few + 1] for token in each]), 0)
-        self._places: dict[str, list[int]] = {}
-        for place, each in enumerate(tokens):
-            for token in set(each):
-                self._places.setdefault(token, []).append(place)
-        self._folded = _grouped(zip(map(fold, self._places), self._places.values(), strict=True))
-        self._stemmed: dict[int, dict[str, list[int]]] = {}
-
-    def places_of(self, keys: Iterable[str], spoken: Iterable[int]) -> list[int]:
-        """Return which passages have a word under one of keys, in the languages spoken."""
-        tables = [self._folded, *map(self._stemmed_in, spoken)]
-        return [place for table in tables for key in keys for place in table.get(key, ())]
-
-    def _stemmed_in(self, language: int) -> dict[str, list[int]]:
-        found = self._stemmed.get(language)
-        if found is None:
-            words = [word for word in self._places if is_inflected(word)]
-            stems = zip(languages.stem_all(words, language), map(self._places.__getitem__, words), strict=True)
-            found = self._stemmed[language] = _grouped(stems)
-        return found
-
-
-def _grouped(pairs: Iterable[tuple[str, list[int]]]) -> dict[str, list[int]]:
-    """Return the places of each key together; those of a key that comes once are not copied."""
-    found: dict[str, list[int]] = {}
-    for key, places in pairs:
-        found[key] = found[key] + places if key in found else places
-    return found
+        self.places = WordPlaces(tokens)
 
 
 @cached(
@@ -124,8 +100,8 @@ def rank_passages(text: str, asked: str, longest: int) -> list[tuple[int, int]]:
     passages, query = words.passages, _parsed(asked, words.language)
     has = np.zeros((len(passages), len(query.words)), np.float32)
     for place, word in enumerate(query.words):
-        has[words.places_of(related_keys(word, query.spoken), query.spoken), place] = DEFAULT.related
-        has[words.places_of(form_keys(word, query.spoken), query.spoken), place] = 1
+        has[words.places.having(related_keys(word, query.spoken), query.spoken), place] = DEFAULT.related
+        has[words.places.having(form_keys(word, query.spoken), query.spoken), place] = 1
     having = np.count_nonzero(has, axis=0)
     weights = np.array(list(query.words.values()), np.float32)
     own_score = has @ (weights * np.log1p((len(passages) - having + 0.5) / (having + 0.5)))

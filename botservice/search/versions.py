@@ -13,6 +13,7 @@ from botservice.search.query import parse, split_questions
 from botservice.search.tokens import tokenize
 from botservice.search.weights import DEFAULT, Weights
 from botservice.search.word_forms import form_keys
+from botservice.search.word_places import WordPlaces
 
 # Two texts that share so much of the question's words, and at least so many of them, speak of the same thing. Of pairs
 # of an old and a new value, nearly all do.
@@ -31,22 +32,23 @@ def find_earlier(asked: str, said: Sequence[str]) -> list[int | None]:
     """
     if len(said) < 2:
         return [None] * len(said)
-    is_same = np.logical_or.reduce([_share(part, said) for part in split_questions(asked)])
-    return [max(np.flatnonzero(is_same[place, :place]).tolist(), default=None) for place in range(len(said))]
+    is_short_question = [is_question(text) and len(text) < _SHORT for text in said]
+    words = WordPlaces(
+        [] if is_short else tokenize(text[:_READ]) for text, is_short in zip(said, is_short_question, strict=True)
+    )
+    is_same = np.logical_or.reduce([_share(part, words, len(said)) for part in split_questions(asked)]).tolist()
+    return [next(filter(is_same[place].__getitem__, range(place - 1, -1, -1)), None) for place in range(len(said))]
 
 
-def _share(asked: str, said: Sequence[str]) -> NDArray[np.bool_]:
-    """Return of which texts each pair has enough of one question's words in common."""
+def _share(asked: str, words: WordPlaces, count: int) -> NDArray[np.bool_]:
+    """Return of which of so many texts each pair has enough of one question's words in common."""
     query = parse(asked, chat_languages=(0,), now=None, weights=DEFAULT)
     if len(query.tokens) < _FEWEST:
-        return np.zeros((len(said), len(said)), np.bool_)
-    wanted = [form_keys(word, query.spoken) for word in query.words]
+        return np.zeros((count, count), np.bool_)
     worth = np.array(list(query.words.values()), np.float32)
-    has = np.zeros((len(said), len(wanted)), np.float32)
-    for place, text in enumerate(said):
-        if not (is_question(text) and len(text) < _SHORT):
-            known = set[str]().union(*(form_keys(word, query.spoken) for word in tokenize(text[:_READ])))
-            has[place] = [not keys.isdisjoint(known) for keys in wanted]
+    has = np.zeros((count, len(worth)), np.float32)
+    for column, word in enumerate(query.words):
+        has[words.having(form_keys(word, query.spoken), query.spoken), column] = 1
     shared: NDArray[np.float32] = (has * worth) @ has.T / worth.sum()
     is_same: NDArray[np.bool_] = (shared >= _HALF) | (shared >= _SHARED) & (has @ has.T >= _FEWEST)
     return is_same
