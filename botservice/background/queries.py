@@ -8,12 +8,22 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, literal_column, or_, select, update
 
 from botservice.conversation.snapshots import turns_in_view
-from botservice.core.states import API, DeliveryStatus, EventKind, Outcome, ReminderStatus, TurnStatus
+from botservice.core.states import API, EventKind, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, READING_IS_DUE, TURN_IS_WHOLE
+from botservice.storage.tables.conditions import (
+    DELIVERY_HAS_BUTTONS,
+    DELIVERY_IS_OVER,
+    READING_IS_DUE,
+    REMINDER_IS_OVER,
+    TURN_HAS_FAILED,
+    TURN_IS_ANSWERED,
+    TURN_IS_NOT_SUSPENDED,
+    TURN_IS_UNANSWERED,
+    TURN_IS_WHOLE,
+)
 from botservice.storage.tables.conversations import (
     contexts,
     deliveries,
@@ -173,7 +183,6 @@ def list_said(connection: Connection, context_id: int, after: int, last: int) ->
 
 _TURNS_AT_ONCE: Final = 50  # each with a dozen rows: the writer is held for some hundredths of a second
 _EVENTS_AT_ONCE: Final = 200
-_OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
 
 _WHOLE_TURNS = (
     select(turns.c.id, turns.c.context_id, turns.c.status, turns.c.created_at, turns.c.finished_at)
@@ -184,7 +193,7 @@ _WHOLE_TURNS = (
 _OLD_BUTTONS = (
     select(deliveries.c.id)
     .join(turns, turns.c.id == deliveries.c.turn_id)
-    .where(DELIVERY_HAS_BUTTONS, turns.c.created_at < bindparam("before"), turns.c.status != TurnStatus.WAITING.value)
+    .where(DELIVERY_HAS_BUTTONS, turns.c.created_at < bindparam("before"), TURN_IS_NOT_SUSPENDED)
     .limit(_EVENTS_AT_ONCE)
 )
 _NEWEST_TURN = (
@@ -278,7 +287,7 @@ def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None
     ids = list(doomed.turn_ids)
     for table in (steps, prompt_log, pending_calls):
         connection.execute(delete(table).where(table.c.turn_id.in_(ids)))
-    connection.execute(delete(deliveries).where(deliveries.c.turn_id.in_(ids), deliveries.c.status.in_(_OVER)))
+    connection.execute(delete(deliveries).where(deliveries.c.turn_id.in_(ids), DELIVERY_IS_OVER))
     compacted = update(turns).where(turns.c.id.in_(ids))
     connection.execute(compacted.values(compacted_at=now))
     connection.execute(compacted.where(turns.c.id != (doomed.prompt_keeper or 0)).values(system_prompt=None))
@@ -302,8 +311,7 @@ def delete_buttons(connection: Connection, before: datetime) -> int:
 
 def delete_old_reminders(connection: Connection, before: datetime) -> None:
     """Delete reminders that were over before a moment."""
-    is_over = reminders.c.status != ReminderStatus.WAITING.value
-    connection.execute(delete(reminders).where(is_over, reminders.c.finished_at < before))
+    connection.execute(delete(reminders).where(REMINDER_IS_OVER, reminders.c.finished_at < before))
 
 
 def delete_approvals(connection: Connection, before: datetime) -> int:
@@ -333,8 +341,8 @@ _insert_alert = of_each_database(lambda insert: insert(alerts).on_conflict_do_no
 _ALERT_STATE = select(alerts).where(alerts.c.name == _ALERT)
 _FAILED = (
     select(turns.c.id, turns.c.finished_at)
-    .where(turns.c.outcome == Outcome.FAILED.value)
-    .order_by(turns.c.id.desc())
+    .where(TURN_IS_UNANSWERED, TURN_HAS_FAILED)
+    .order_by(turns.c.outcome.desc(), turns.c.id.desc())  # as the index of unanswered turns is
     .limit(bindparam("limit"))
 )
 # What a person or a program asked, and the agent answered: neither a command, nor a reminder, nor an alert.
@@ -343,7 +351,7 @@ _ANSWERED = (
     .select_from(turns)
     .where(
         turns.c.id >= bindparam("first"),
-        turns.c.outcome == Outcome.ANSWERED.value,
+        TURN_IS_ANSWERED,
         exists().where(steps.c.turn_id == turns.c.id),
         or_(
             turns.c.transport == API,

@@ -11,7 +11,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.metadata_changes import MetadataChanges, with_key
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
-from botservice.core.states import PendingKind, PendingStatus
+from botservice.core.states import PendingKind
 from botservice.history.queries import LAST_OF_A_PERSON
 from botservice.history.rows import read_messages
 from botservice.people.access_queries import read_names, read_roles
@@ -20,7 +20,7 @@ from botservice.people.names import person_name
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each
-from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
+from botservice.storage.tables.conditions import CALL_IS_OPEN, CALL_IS_UNDECIDED, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.platforms import feedback
@@ -187,7 +187,7 @@ _WAITING_CALLS = (
         pending_calls.c.context_id == bindparam("context"),
         pending_calls.c.turn_id != bindparam("turn"),
         pending_calls.c.kind == PendingKind.APPROVAL.value,
-        pending_calls.c.status == PendingStatus.WAITING.value,
+        CALL_IS_UNDECIDED,
         pending_calls.c.expires_at > bindparam("now"),
     )
     .order_by(pending_calls.c.id)

@@ -16,7 +16,7 @@ from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.postgres_clock import CLOCKS_DIFFER
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conditions import REMINDER_IS_WAITING
+from botservice.storage.tables.conditions import REMINDER_IS_KEPT, REMINDER_IS_WAITING
 from botservice.storage.tables.conversations import events, reminders, turns
 
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
@@ -42,11 +42,7 @@ _FINISH = _AS_READ.values(status=bindparam("became"), fired_at=bindparam("now"),
 _CANCEL = _WAITING_ONE.where(reminders.c.context_id == bindparam("context"), reminders.c.rule.is_(None)).values(
     status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now")
 )
-_IS_SCHEDULE = and_(
-    reminders.c.context_id == bindparam("context"),
-    reminders.c.rule.is_not(None),
-    reminders.c.status.in_([ReminderStatus.WAITING.value, ReminderStatus.PAUSED.value]),
-)
+_IS_SCHEDULE = and_(reminders.c.context_id == bindparam("context"), reminders.c.rule.is_not(None), REMINDER_IS_KEPT)
 _SCHEDULES = select(*_COLUMNS).where(_IS_SCHEDULE).order_by(reminders.c.id)
 _CHANGE_SCHEDULE = update(reminders).where(_IS_SCHEDULE, reminders.c.id == bindparam("row"))
 _IS_SCHEDULED = (

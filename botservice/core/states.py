@@ -30,7 +30,9 @@ class TurnStatus(StrEnum):
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 
 
-UNFINISHED: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
+OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+"""The statuses of a turn that a process is to work on."""
+UNFINISHED: Final = (*OPEN, TurnStatus.WAITING)
 """The statuses of a turn that is still to be answered."""
 
 

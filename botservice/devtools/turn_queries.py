@@ -15,12 +15,12 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    TextClause,
     and_,
     case,
     exists,
     func,
     literal,
-    literal_column,
     not_,
     or_,
     select,
@@ -30,8 +30,17 @@ from sqlalchemy import (
 from botservice.conversation.field_codec import dumps
 from botservice.conversation.queries import VERDICTS
 from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
-from botservice.core.states import UNANSWERED, UNFINISHED, Outcome
-from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
+from botservice.core.states import UNANSWERED, Outcome
+from botservice.storage.tables.conditions import (
+    TURN_HAS_FAILED,
+    TURN_IS_ANSWERED,
+    TURN_IS_ASKED,
+    TURN_IS_STOPPED,
+    TURN_IS_UNANSWERED,
+    TURN_IS_UNFINISHED,
+    VERDICT_IS_BAD,
+    is_one_of,
+)
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.platforms import feedback
 from botservice.turns.call_queries import select_person_wait
@@ -43,8 +52,6 @@ LOOKED_AT: Final = 2_000
 _FAILED_CALL: Final = '"is_error":true'
 """Stands in the record of a step whose tool failed; in what a tool says, its quotes are escaped."""
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
-IS_ASKED: Final = turns.c.outcome.is_(None) | (turns.c.outcome != Outcome.LISTENED.value)
-"""Whether a turn is more than something that the agent only listened to."""
 
 
 class State(StrEnum):
@@ -215,7 +222,7 @@ def _candidates(sought: TurnFilter, after: PageCursor | None) -> Select[Any]:
         return query.order_by(feedback.c.turn_id.desc())
     query = select(turns.c.id, turns.c.id.label("value")).where(*_ids_before(turns.c.id, after))
     if sought.state.value in UNANSWERED:
-        query = query.where(TURN_IS_UNANSWERED, turns.c.outcome == literal_column(f"'{sought.state.value}'"))
+        query = query.where(TURN_IS_UNANSWERED, is_one_of("turns.outcome", sought.state))
         return query.order_by(turns.c.outcome.desc(), turns.c.id.desc())
     return query.order_by(turns.c.id.desc())
 
@@ -232,18 +239,18 @@ def _before(
     return [value <= after.value, or_(value < after.value, turn_id < after.turn_id)]
 
 
-_IN_STATE: Final[Mapping[State, Sequence[ColumnElement[bool]]]] = {
+_IN_STATE: Final[Mapping[State, Sequence[ColumnElement[bool] | TextClause]]] = {
     State.ALL: (),
     State.COMMANDS: (IS_COMMAND,),
-    State.OPEN: (turns.c.status.in_([each.value for each in UNFINISHED]),),
-    State.ASKED: (IS_ASKED, not_(IS_COMMAND)),
-    State.ANSWERED: (turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)),
+    State.OPEN: (TURN_IS_UNFINISHED,),
+    State.ASKED: (TURN_IS_ASKED, not_(IS_COMMAND)),
+    State.ANSWERED: (TURN_IS_ANSWERED, not_(IS_COMMAND)),
 }
 """The conditions of the states that are more than an outcome."""
 
 
-def _conditions(sought: TurnFilter) -> list[ColumnElement[bool]]:
-    found = list(_IN_STATE.get(sought.state, (turns.c.outcome == sought.state.value,)))
+def _conditions(sought: TurnFilter) -> list[ColumnElement[bool] | TextClause]:
+    found = list(_IN_STATE.get(sought.state, (is_one_of("turns.outcome", sought.state),)))
     if sought.text:
         said = messages.c.text.icontains(sought.text, autoescape=True)
         found.append(
@@ -343,7 +350,6 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
     begun = type_coerce(turns.c.created_at, BigInteger)
     bucket = (begun // literal(int(every.total_seconds()) * _MICROSECONDS, BigInteger)).label("bucket")
     waited = type_coerce(turns.c.finished_at, BigInteger) - begun - select_person_wait(turns.c.id)
-    is_answered = turns.c.outcome == Outcome.ANSWERED.value
     figures = turn_figures.c
     model = func.coalesce(figures.model, "")
     return (
@@ -352,10 +358,10 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
             turns.c.transport,
             model.label("model"),
             func.count().label("turns"),
-            _count(is_answered).label("answered"),
-            _count(turns.c.outcome == Outcome.FAILED.value).label("failed"),
-            _count(turns.c.outcome == Outcome.STOPPED.value).label("stopped"),
-            func.sum(case((is_answered, waited), else_=0)).label("waited"),
+            _count(TURN_IS_ANSWERED).label("answered"),
+            _count(TURN_HAS_FAILED).label("failed"),
+            _count(TURN_IS_STOPPED).label("stopped"),
+            func.sum(case((TURN_IS_ANSWERED, waited), else_=0)).label("waited"),
             func.count(figures.first_token_ms).label("first_tokens"),
             func.coalesce(func.sum(figures.first_token_ms), 0).label("first_token_ms"),
             *(func.coalesce(func.sum(figures[name]), 0).label(name) for name in _SUMMED),
@@ -365,7 +371,7 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
             newest.join(turns, turns.c.id == newest.c.id).outerjoin(turn_figures, figures.turn_id == turns.c.id)
         )
         .where(turns.c.created_at >= since, turns.c.created_at < until)
-        .where(IS_ASKED, not_(IS_COMMAND))
+        .where(TURN_IS_ASKED, not_(IS_COMMAND))
         .group_by(bucket, turns.c.transport, model)
         .order_by(bucket)
     )

@@ -11,7 +11,6 @@ from sqlalchemy import ColumnElement, Text, bindparam, cast, delete, exists, fal
 
 from botservice.core.messages import Author
 from botservice.core.personas import PERSONA, TITLE, Persona
-from botservice.core.states import TurnStatus
 from botservice.people.fact_queries import facts_of
 from botservice.people.identities import Identity
 from botservice.people.names import chat_name, person_name
@@ -27,7 +26,7 @@ from botservice.storage.message_references import find_contexts_repeating
 from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.statements import chunks, is_by, sure_up_to
 from botservice.storage.tables.columns import metadata
-from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN
+from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN, TURN_IS_NOT_DONE
 from botservice.storage.tables.conversations import blobs, contexts, deliveries, events, messages, reminders, turns
 from botservice.storage.tables.people import (
     access_codes,
@@ -204,7 +203,7 @@ DELIVERED_AGAIN: Final = timedelta(hours=2)
 
 _IS_USED = or_(*(exists().where(table.c.context_id == contexts.c.id) for table in (messages, reminders, exports)))
 _IS_BUSY = or_(
-    exists().where(turns.c.context_id == contexts.c.id, turns.c.status != TurnStatus.DONE.value),
+    exists().where(turns.c.context_id == contexts.c.id, TURN_IS_NOT_DONE),
     exists().where(deliveries.c.context_id == contexts.c.id, deliveries.c.finished_at.is_(None)),
 )
 _COME_BACK = update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from botservice.core.states import API, EventKind, TurnStatus
 from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.url import DatabaseUrl
 
@@ -60,8 +61,8 @@ class RecordedRows:
 _ALL: Final = (
     RecordedRows(
         "turns",
-        "CASE {row}.transport WHEN 'api' THEN 'program' ELSE 'turn' END",
-        "CASE {row}.status WHEN 'done' THEN coalesce({row}.outcome, 'done') ELSE {row}.status END",
+        f"CASE {{row}}.transport WHEN '{API}' THEN 'program' ELSE 'turn' END",
+        f"coalesce(CASE {{row}}.status WHEN '{TurnStatus.DONE}' THEN {{row}}.outcome END, {{row}}.status)",
         also=("attempts", "steps_taken"),
     ),
     RecordedRows("tool_calls", "'call'", "{row}.status", name="{row}.step_id || '.' || {row}.call_index"),
@@ -71,7 +72,7 @@ _ALL: Final = (
         "events",
         "'control'",
         "CASE WHEN {row}.handled_at IS NULL THEN 'stored' ELSE 'handled' END",
-        only="{row}.kind <> 'message'",
+        only=f"{{row}}.kind <> '{EventKind.MESSAGE}'",
     ),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import BotServiceError, StorageError
-from botservice.core.states import EventKind, Outcome, TurnStatus
+from botservice.core.states import OPEN, EventKind, Outcome, TurnStatus
 from botservice.history.edit_queries import delete_rows
 from botservice.storage.database import Connection, Storage
 from botservice.turns.backlog_queries import OWED, list_backlog, list_set_aside
@@ -132,7 +132,7 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
 
     def operation(connection: Connection) -> None:
         row = _find(connection, turn_id)
-        if row.status in (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value):
+        if row.status in OPEN:
             make_due(connection, turn_id, now)
         elif row.status == TurnStatus.WAITING.value:
             raise BotServiceError(f"turn {turn_id} waits for {'; '.join(_read_waiting(connection).get(turn_id, []))}")

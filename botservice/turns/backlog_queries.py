@@ -32,7 +32,7 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.core.states import DeliveryKind, EventKind, TurnStatus
+from botservice.core.states import OPEN, DeliveryKind, EventKind, TurnStatus
 from botservice.people.names import HOOKS
 from botservice.storage.statements import is_of
 from botservice.storage.tables.conditions import (
@@ -313,8 +313,7 @@ def count_waiting(connection: Connection) -> int:
 def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
     """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
     rows = {row.status: row for row in connection.execute(_COUNT_BY_STATUS).all()}
-    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
-    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in OPEN}
     queued = rows.get(TurnStatus.QUEUED.value)
     oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
     owed = connection.execute(_COUNT_OWED).scalar_one()

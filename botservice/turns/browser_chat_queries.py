@@ -22,9 +22,18 @@ from sqlalchemy import (
 )
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.core.states import Outcome, TurnStatus
+from botservice.core.states import Outcome
 from botservice.history.queries import IS_SAID, OF_CONTEXT
-from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    MESSAGE_IS_OF_A_PERSON,
+    TURN_IS_OPEN,
+    TURN_IS_QUEUED,
+    TURN_IS_REFUSED,
+    TURN_IS_STOPPED,
+    TURN_IS_SUSPENDED,
+    is_one_of,
+)
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
 from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
@@ -141,7 +150,6 @@ _MOST_LOOKED_AT: Final = 50  # turns, for a page that has not looked at any yet
 
 _answers = messages.alias("answers")
 _asks = messages.alias("asks")
-_STOPPED: Final = turns.c.outcome == Outcome.STOPPED.value
 _HAS_ANSWER: Final = select(_answers.c.id).where(_answers.c.answers_turn_id == turns.c.id).exists()
 
 _TURN_OF_MESSAGE: Final = func.coalesce(
@@ -151,7 +159,7 @@ _TURN_OF_MESSAGE: Final = func.coalesce(
 """The one turn that a message may be about."""
 _IS_STOPPED: Final = (
     select(literal(1))
-    .where(turns.c.id == _TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
+    .where(turns.c.id == _TURN_OF_MESSAGE, TURN_IS_STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
     .correlate(messages)
     .exists()
     .label("is_stopped")
@@ -168,7 +176,7 @@ _UNANSWERED: Final = (
     select(turns.c.id.label("turn_id"), func.max(_asks.c.id).label("message_id"))
     .join(events, events.c.id == _asks.c.event_id)
     .join(turns, turns.c.id == events.c.turn_id)
-    .where(turns.c.id.in_(_RECENT), _STOPPED, ~_HAS_ANSWER)
+    .where(turns.c.id.in_(_RECENT), TURN_IS_STOPPED, ~_HAS_ANSWER)
     .group_by(turns.c.id)
     .order_by(turns.c.id)
 )
@@ -206,9 +214,7 @@ _IS_TAKEN_BACK: Final = and_(
     turns.c.outcome.is_not(None), _IS_FOR_AGENT, exists().where(events.c.turn_id == turns.c.id), ~_IS_ASKED
 )
 # Such turns have no answer: whatever was said in them is a notice.
-_IS_UNANSWERED: Final = or_(
-    *(turns.c.outcome == each.value for each in (Outcome.FAILED, Outcome.REFUSED, Outcome.LISTENED))
-)
+_IS_UNANSWERED: Final = is_one_of("turns.outcome", Outcome.FAILED, Outcome.REFUSED, Outcome.LISTENED)
 _IS_ASIDE: Final = type_coerce(deliveries.c.payload, Text).startswith(f'{{"{ASIDE}":', autoescape=True)
 
 _AT: Final = func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at")
@@ -227,7 +233,7 @@ def _are_notices(is_meant: Callable[[ColumnElement[int]], ColumnElement[bool]]) 
             _IS_UNANSWERED,
             IS_COMMAND,
             _IS_ASIDE,
-            turns.c.status == TurnStatus.WAITING.value,
+            TURN_IS_SUSPENDED,
             func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
         ),
         ~_IS_REPLACED,
@@ -241,7 +247,7 @@ _NOTICES: Final = (
         *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
         _AT,
         turns.c.outcome,
-        or_(IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
+        or_(IS_COMMAND, and_(TURN_IS_REFUSED, ~_IS_ASKED)).label("is_command"),
         _FIRST_SAID.label("said"),
     )
     .join(turns, turns.c.id == deliveries.c.turn_id)
@@ -323,7 +329,7 @@ _WAITING: Final = (
     .where(
         turns.c.context_id == bindparam("context"),
         TURN_IS_OPEN,
-        turns.c.status == TurnStatus.QUEUED.value,
+        TURN_IS_QUEUED,
         turns.c.transport == _BROWSER,
         events.c.id > bindparam("after"),
     )

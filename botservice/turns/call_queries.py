@@ -27,7 +27,7 @@ from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
 from botservice.core.states import PendingKind, PendingStatus, TurnStatus
 from botservice.storage.database import Connection
-from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_SUSPENDED
+from botservice.storage.tables.conditions import CALL_IS_OPEN, CALL_IS_UNDECIDED, TURN_IS_SUSPENDED
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import ledger_queries
@@ -197,7 +197,7 @@ def find_due_turn(connection: Connection, context_id: int, transports: Collectio
 
 def find_waiting(connection: Connection) -> list[WaitingCall]:
     """Return every call of every context that waits, oldest first."""
-    return _find(connection, CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
+    return _find(connection, CALL_IS_OPEN, CALL_IS_UNDECIDED)
 
 
 def _update_open(connection: Connection, turn_id: int, **values: Any) -> None:
@@ -209,8 +209,7 @@ def _change(connection: Connection, call: WaitingCall, now: datetime, **values: 
     """Change a call, and make its turn due; return False if it or its turn does not wait any more."""
     if not lock_turn(connection, call.turn_id):
         return False
-    is_waiting = pending_calls.c.status == PendingStatus.WAITING.value
-    changing = update(pending_calls).where(pending_calls.c.id == call.id, is_waiting, CALL_IS_OPEN)
+    changing = update(pending_calls).where(pending_calls.c.id == call.id, CALL_IS_UNDECIDED, CALL_IS_OPEN)
     # The message that asks about it has to say so, at once.
     return bool(connection.execute(changing.values({**values, "told_at": None, **set_due(now, now)})).rowcount)
 

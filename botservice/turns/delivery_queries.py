@@ -13,6 +13,7 @@ from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, is_of
 from botservice.storage.tables.conditions import (
     DELIVERY_HAS_BUTTONS,
+    DELIVERY_IS_ATTEMPTED,
     DELIVERY_IS_MESSAGE,
     DELIVERY_IS_OWED,
     DELIVERY_IS_PENDING,
@@ -35,9 +36,7 @@ _FINISH = _UPDATE.values(
     buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),
 )
 # Without the right to a conversation: nobody has tried to send it since.
-_FINISH_OWN_TRY = _FINISH.where(
-    deliveries.c.status == DeliveryStatus.ATTEMPTING.value, deliveries.c.attempts == bindparam("tries")
-)
+_FINISH_OWN_TRY = _FINISH.where(DELIVERY_IS_ATTEMPTED, deliveries.c.attempts == bindparam("tries"))
 _NAME_STREAM = _UPDATE.where(deliveries.c.external_id.is_(None))
 _INSERT = insert(deliveries).returning(deliveries.c.id, sort_by_parameter_order=True)
 _replaced = deliveries.alias("replaced")

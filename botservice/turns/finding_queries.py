@@ -17,9 +17,13 @@ from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     DELIVERY_IS_OWED,
     EVENT_IS_UNHANDLED,
+    TURN_HAS_FAILED,
     TURN_IS_OPEN,
     TURN_IS_QUEUED,
+    TURN_IS_REFUSED,
     TURN_IS_RUNNING,
+    TURN_IS_SET_ASIDE,
+    is_one_of,
 )
 from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -173,7 +177,7 @@ async def find_newest_turn(storage: Storage, context_id: int | None, *, is_faile
         query = query.where(turns.c.context_id.between(context_id, context_id))
         query = query.order_by(turns.c.context_id.desc(), turns.c.id.desc())
     if is_failed:
-        query = query.where((turns.c.outcome == Outcome.FAILED.value) | (turns.c.status == TurnStatus.SET_ASIDE.value))
+        query = query.where(or_(TURN_HAS_FAILED, TURN_IS_SET_ASIDE))
 
     def read(connection: Connection) -> tuple[int, int] | None:
         row = connection.execute(query).one_or_none()
@@ -197,7 +201,7 @@ def find_kinds_of_work(connection: Connection, context_id: int) -> Any:
 
 # Earlier turns of a conversation, and what they answer
 
-_ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
+_ATTEMPTED = (Outcome.ANSWERED, Outcome.STOPPED, Outcome.FAILED)
 _LAST_ASKED = (
     select(turns.c.id)
     .join(events, events.c.turn_id == turns.c.id)
@@ -206,7 +210,7 @@ _LAST_ASKED = (
         turns.c.context_id == bindparam("context"),
         turns.c.id < bindparam("before"),
         turns.c.transport.not_like(f"{HOOKS}%"),  # no person asked that
-        turns.c.outcome.in_([*_ATTEMPTED, Outcome.REFUSED.value]),  # by a budget: what people say is not kept otherwise
+        is_one_of("turns.outcome", *_ATTEMPTED, Outcome.REFUSED),  # by a budget: what people say is not kept otherwise
         messages.c.position > bindparam("after"),
     )
     .order_by(turns.c.id.desc())
@@ -219,7 +223,7 @@ _LAST_ATTEMPT = (
     .where(
         turns.c.context_id == bindparam("context"),
         turns.c.id < bindparam("before"),
-        turns.c.outcome.in_(_ATTEMPTED),
+        is_one_of("turns.outcome", *_ATTEMPTED),
         exists().where(steps.c.turn_id == turns.c.id),
     )
     .order_by(turns.c.id.desc())
@@ -242,7 +246,7 @@ _REFUSED_SINCE = select(
         turns.c.context_id == bindparam("context"),
         turns.c.id > bindparam("after"),
         turns.c.id < bindparam("before"),
-        turns.c.outcome == Outcome.REFUSED.value,
+        TURN_IS_REFUSED,
     )
 )
 _LATER = (

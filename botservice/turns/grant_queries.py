@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import ColumnElement, and_, delete, insert, select
 
 from botservice.core.messages import Author
-from botservice.core.states import TurnStatus
 from botservice.people.access_queries import read_decided_at
 from botservice.people.names import person_name
 from botservice.storage.database import Connection
 from botservice.storage.message_references import decode_references
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
 
@@ -103,9 +102,9 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
 
 def _read_asked(connection: Connection, context_id: int, turn_id: int | None) -> Sequence[Any]:
     """Return what a turn is asked, or the one that is worked on; what a program asks is the newest message."""
-    is_it = turns.c.id == turn_id
+    is_it: ColumnElement[bool] = turns.c.id == turn_id
     if turn_id is None:
-        is_it = (turns.c.context_id == context_id) & (turns.c.status == TurnStatus.RUNNING.value)
+        is_it = and_(turns.c.context_id == context_id, TURN_IS_OPEN, TURN_IS_RUNNING)
     of_turn = _SAID_BY_EVENTS.join(turns, turns.c.id == events.c.turn_id).where(is_it)
     by_program = _SAID.where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON, messages.c.event_id.is_(None))
     newest = by_program.order_by(messages.c.position.desc()).limit(1)

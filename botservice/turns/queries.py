@@ -29,14 +29,14 @@ from botservice.core.errors import TurnGrew
 from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, of_each_database
-from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conditions import TURN_IS_ANSWERED, TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.turns.call_queries import select_person_wait
 from botservice.turns.turn import AT_ONCE, Figures, Turn, set_due
 
 IS_COMMAND: Final = and_(
     turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
-    turns.c.outcome == Outcome.ANSWERED.value,
+    TURN_IS_ANSWERED,
     not_(exists().where(steps.c.turn_id == turns.c.id)),
     not_(exists().where(messages.c.answers_turn_id == turns.c.id)),
 )

@@ -1,5 +1,6 @@
 """Each table is written by its owner, as docs/architecture.md names it, and by nobody else without a reason."""
 
+import ast
 import functools
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from docs.table_writers import ANY, ROOT, TABLES, Module, find_writers
 from sqlalchemy import TextClause
 
+from botservice.core.states import DeliveryStatus, Outcome, PendingStatus, ReminderStatus, TurnStatus
 from botservice.storage.tables import conditions
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -160,3 +162,63 @@ def test_the_condition_of_an_index_is_written_once():
     sources = {path: path.read_text() for path in paths if "migrations" not in path.parts}
     copies = [(path.name, each.text) for path, source in sources.items() for each in CONDITIONS if each.text in source]
     assert copies == [], f"take it from {home.name}"
+
+
+STATES = {each.value for kind in (TurnStatus, Outcome, DeliveryStatus, PendingStatus, ReminderStatus) for each in kind}
+STATE_COLUMNS = {"status", "outcome"}
+COLUMN_OF_A_STATE = re.compile(r"\b(?:turns|deliveries|pending_calls|reminders)\.c\.(?:status|outcome)")
+TESTS_A_COLUMN = {"in_", "not_in", "is_distinct_from", "is_not_distinct_from"}
+
+
+def is_state(node):
+    return isinstance(node, ast.Constant) and node.value in STATES
+
+
+def named(node):
+    """Return the last name of an attribute, of a key, or of a keyword."""
+    return getattr(node, "attr", None) or getattr(node, "arg", None) or getattr(node, "value", None)
+
+
+def states_written_again(source):
+    """Yield what in a source says a state as a text, or compares the column of one, each as it is written there."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            is_of_column = any(COLUMN_OF_A_STATE.fullmatch(ast.unparse(each)) for each in sides)
+            is_of_text = any(map(is_state, sides)) and any(named(each) in STATE_COLUMNS for each in sides)
+            if is_of_column or is_of_text:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in TESTS_A_COLUMN:
+            if COLUMN_OF_A_STATE.fullmatch(ast.unparse(node.func.value)):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.keyword) and named(node) in STATE_COLUMNS and is_state(node.value):
+            yield ast.unparse(node)
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            yield from (ast.unparse(node) for key, value in pairs if named(key) in STATE_COLUMNS and is_state(value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (node.value for each in STATES if re.search(rf"(?:=|<>|WHEN|IN \(|,) *'{each}'", node.value))
+
+
+def test_a_state_is_said_by_its_enum_and_compared_by_its_condition():
+    homes = {Path(conditions.__file__)}
+    paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py") if path not in homes]
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in paths if "migrations" not in path.parts}
+    again = [(name, each) for name, source in sources.items() for each in states_written_again(source)]
+    assert again == [], "use the enum of core/states.py, and in a statement the condition of conditions.py"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "turns.c.status == TurnStatus.QUEUED.value",
+        "select(turns).where(turns.c.outcome.in_(['failed']))",
+        "row.status != 'running'",
+        "update(deliveries).values(status='pending')",
+        "{'status': 'waiting', 'attempts': 0}",
+        "text(\"SELECT 1 FROM turns WHERE status = 'done'\")",
+        "text(\"SELECT 1 FROM turns WHERE status IN ('queued', 'running')\")",
+    ],
+)
+def test_a_state_that_is_written_again_is_found(source):
+    assert [*states_written_again(source)]

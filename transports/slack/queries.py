@@ -10,11 +10,17 @@ from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, in
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
-from botservice.core.states import DeliveryStatus, EventKind, Outcome
+from botservice.core.states import EventKind
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
 from botservice.storage.statements import upserting
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import (
+    DELIVERY_IS_ATTEMPTED,
+    DELIVERY_IS_OWED,
+    EVENT_IS_EXTERNAL,
+    MESSAGE_IS_OF_A_PERSON,
+    TURN_IS_ASKED,
+)
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.people import gate_decisions
 from botservice.storage.tables.platforms import (
@@ -117,7 +123,7 @@ _HAS_ADDRESSED = (
     .where(
         messages.c.context_id == bindparam("context"),
         _SAID_BY_PERSON,
-        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
+        TURN_IS_ASKED,
         ~exists().where(gate_decisions.c.turn_id == turns.c.id),  # nobody asked for its answer
     )
     .limit(1)
@@ -206,11 +212,7 @@ _KEYS_OF_TURN = (
     .where(turns.c.id == bindparam("turn"))
 )
 _ON_ITS_WAY = (
-    select(deliveries.c.id)
-    .where(
-        DELIVERY_IS_OWED, deliveries.c.transport == _PLATFORM, deliveries.c.status == DeliveryStatus.ATTEMPTING.value
-    )
-    .limit(1)
+    select(deliveries.c.id).where(DELIVERY_IS_OWED, deliveries.c.transport == _PLATFORM, DELIVERY_IS_ATTEMPTED).limit(1)
 )
 _TURNS_OF_ANSWERS = (
     select(deliveries.c.turn_id, contexts.c.context_keys)

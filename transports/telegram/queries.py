@@ -11,12 +11,16 @@ from sqlalchemy import Connection, bindparam, exists, select
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, rename_context, write_feedback
 from botservice.core.messages import Author, Button
-from botservice.core.states import DeliveryStatus
 from botservice.knowledge.queries import move_reader
 from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name
 from botservice.storage.statements import upserting
-from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    DELIVERY_HAS_BUTTONS,
+    DELIVERY_IS_ATTEMPTED,
+    DELIVERY_IS_OWED,
+)
 from botservice.storage.tables.conversations import deliveries, messages, refused_forms
 from botservice.storage.tables.platforms import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
@@ -43,11 +47,7 @@ _OPEN_QUESTIONS = select(deliveries.c.payload, deliveries.c.buttons).where(
 )
 _ON_ITS_WAY = (
     select(deliveries.c.id)
-    .where(
-        DELIVERY_IS_OWED,
-        deliveries.c.context_id == bindparam("context"),
-        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-    )
+    .where(DELIVERY_IS_OWED, deliveries.c.context_id == bindparam("context"), DELIVERY_IS_ATTEMPTED)
     .limit(1)
 )
 _BUTTONS_ON_THEIR_WAY = _ON_ITS_WAY.where(DELIVERY_HAS_BUTTONS)

@@ -16,7 +16,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
-from botservice.core.states import UNFINISHED, Outcome, TurnStatus
+from botservice.core.states import OPEN, UNFINISHED, Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
@@ -93,7 +93,7 @@ class TurnPage:
             turn=turn,
             error=None if turn.error is None else show_text(turn.error),
             is_open=is_open,
-            is_retriable=turn.status in (TurnStatus.SET_ASIDE, TurnStatus.QUEUED, TurnStatus.RUNNING),
+            is_retriable=turn.status in (*OPEN, TurnStatus.SET_ASIDE),
             is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
             state=state_of(turn, waiting),
             failed_calls=count_failed_calls(turn.steps),

@@ -1,4 +1,4 @@
-"""The conditions of partial indexes, each written once for the index and for the queries that it answers.
+"""The conditions on states, and those of partial indexes: each written once, for indexes and for queries.
 
 A planner uses such an index where a query says the very same, with literals: it does not know the values of parameters.
 SQLite even plans a query again for each value of a parameter that is compared with what an index has a literal for.
@@ -13,7 +13,18 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 
 from botservice.core.messages import Role
-from botservice.core.states import UNANSWERED, DeliveryKind, DeliveryStatus, EventKind, ReminderStatus, TurnStatus
+from botservice.core.states import (
+    OPEN,
+    UNANSWERED,
+    UNFINISHED,
+    DeliveryKind,
+    DeliveryStatus,
+    EventKind,
+    Outcome,
+    PendingStatus,
+    ReminderStatus,
+    TurnStatus,
+)
 
 
 def is_one_of(column: str, *values: StrEnum) -> TextClause:
@@ -27,11 +38,24 @@ def of_alias(condition: TextClause, alias: str) -> TextClause:
     return text(re.sub(r"\b\w+\.", f"{alias}.", condition.text))
 
 
-TURN_IS_OPEN: Final = is_one_of("turns.status", TurnStatus.QUEUED, TurnStatus.RUNNING)
+def is_not(column: str, value: StrEnum) -> TextClause:
+    """Build the condition that a column has another value than this one, as a literal."""
+    return text(f"{column} <> '{value}'")
+
+
+TURN_IS_OPEN: Final = is_one_of("turns.status", *OPEN)
+TURN_IS_UNFINISHED: Final = is_one_of("turns.status", *UNFINISHED)
 TURN_IS_QUEUED: Final = is_one_of("turns.status", TurnStatus.QUEUED)
 TURN_IS_RUNNING: Final = is_one_of("turns.status", TurnStatus.RUNNING)
 TURN_IS_SUSPENDED: Final = is_one_of("turns.status", TurnStatus.WAITING)
+TURN_IS_NOT_SUSPENDED: Final = is_not("turns.status", TurnStatus.WAITING)
 TURN_IS_DONE: Final = is_one_of("turns.status", TurnStatus.DONE)
+TURN_IS_NOT_DONE: Final = is_not("turns.status", TurnStatus.DONE)
+TURN_IS_ANSWERED: Final = is_one_of("turns.outcome", Outcome.ANSWERED)
+TURN_HAS_FAILED: Final = is_one_of("turns.outcome", Outcome.FAILED)
+TURN_IS_STOPPED: Final = is_one_of("turns.outcome", Outcome.STOPPED)
+TURN_IS_REFUSED: Final = is_one_of("turns.outcome", Outcome.REFUSED)
+TURN_IS_ASKED: Final = text(f"(turns.outcome IS NULL OR turns.outcome <> '{Outcome.LISTENED}')")
 TURN_IS_UNANSWERED: Final = is_one_of("turns.outcome", *UNANSWERED)
 TURN_IS_NUMBERED: Final = text("turns.last_step_number IS NOT NULL")
 TURN_IS_SET_ASIDE: Final = is_one_of("turns.status", TurnStatus.SET_ASIDE)
@@ -42,10 +66,17 @@ CHANGE_IS_UNHANDLED: Final = text(f"events.handled_at IS NULL AND {EVENT_IS_CHAN
 EVENT_IS_EXTERNAL: Final = text("events.external_id IS NOT NULL")
 DELIVERY_IS_OWED: Final = is_one_of("deliveries.status", DeliveryStatus.PENDING, DeliveryStatus.ATTEMPTING)
 DELIVERY_IS_PENDING: Final = is_one_of("deliveries.status", DeliveryStatus.PENDING)
+DELIVERY_IS_ATTEMPTED: Final = is_one_of("deliveries.status", DeliveryStatus.ATTEMPTING)
+DELIVERY_IS_OVER: Final = is_one_of("deliveries.status", DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
 DELIVERY_IS_MESSAGE: Final = is_one_of("deliveries.kind", DeliveryKind.MESSAGE, DeliveryKind.UNPLANNED)
 DELIVERY_HAS_BUTTONS: Final = text("deliveries.buttons IS NOT NULL")
 CALL_IS_OPEN: Final = text("pending_calls.is_open")
+CALL_IS_UNDECIDED: Final = is_one_of("pending_calls.status", PendingStatus.WAITING)
 REMINDER_IS_WAITING: Final = is_one_of("reminders.status", ReminderStatus.WAITING)
+REMINDER_IS_KEPT: Final = is_one_of("reminders.status", ReminderStatus.WAITING, ReminderStatus.PAUSED)
+REMINDER_IS_OVER: Final = is_one_of(
+    "reminders.status", ReminderStatus.DONE, ReminderStatus.CANCELLED, ReminderStatus.FAILED
+)
 MESSAGE_IS_OF_A_PERSON: Final = is_one_of("messages.role", Role.USER)
 MESSAGE_IS_EXTERNAL: Final = text("messages.external_id IS NOT NULL")
 MESSAGE_HAS_AUTHOR: Final = text("messages.author_id IS NOT NULL")
