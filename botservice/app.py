@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from botservice.background.alerts import FailureAlerts
-from botservice.background.maintenance import Maintenance
+from botservice.background.maintenance import Maintenance, Retention
 from botservice.config.settings import Settings, reveal
 from botservice.conversation.queries import read_context_keys
 from botservice.core.argument_checks import adopt
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_alongside
 from botservice.core.states import EventKind
-from botservice.factories import build_embedder, build_observer, build_retention, govern
+from botservice.factories import build_embedder, build_observer, govern
 from botservice.history.embeddings import Embedder
 from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.llm.tokens import counter_for
@@ -237,7 +237,7 @@ async def _working(
     await worker.start()
     try:
         async with (
-            Maintenance(storage, build_retention(settings)).running(),
+            Maintenance(storage, Retention.of(settings)).running(),
             _observing(settings, service, storage),
             _alerting(settings, service, storage, worker),
             KnowledgeWatcher(storage, settings.knowledge, embedder).running(),

@@ -12,7 +12,6 @@ from botservice.agent.functions_based_agent import DEFAULT_PROMPT, FunctionsBase
 from botservice.agent.skills import Skills
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import built_in, order_tea
-from botservice.background.maintenance import Retention
 from botservice.background.observer import Observer
 from botservice.config.setting_choices import GroupAnswers
 from botservice.config.settings import HAND_OVER, OPENAI_API_URL, Settings, reveal
@@ -170,12 +169,6 @@ def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> L
         budgets.check_model(name)
     listens = settings.group_answers is GroupAnswers.LISTENING
     return ListeningGate.of(llm, budgets, listens=listens, per_hour=settings.unasked_per_hour)
-
-
-def build_retention(settings: Settings) -> Retention:
-    """Return how long records are kept."""
-    steps, events = settings.keep_steps_days, settings.keep_events_days
-    return Retention.of_days(steps=steps, events=events, ledger=settings.ledger_days)
 
 
 def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:

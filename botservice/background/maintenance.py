@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from botservice.background import queries
+from botservice.config.settings import Settings
 from botservice.conversation.reminder_queries import mend_schedules
 from botservice.core.background_task import background_task
 from botservice.core.errors import BotServiceError
@@ -53,17 +54,10 @@ class Retention:
     ledger: timedelta | None = timedelta(days=365)
 
     @classmethod
-    def of_days(cls, *, steps: int | None, events: int | None, ledger: int | None = 365) -> "Retention":
-        """Return how long things are kept, from whole days."""
-        return cls(*(None if days is None else timedelta(days=days) for days in (steps, events, ledger)))
-
-    def steps_before(self, now: datetime) -> datetime | None:
-        """Return the moment before which turns lose their steps, or None if they never do."""
-        return None if self.steps is None else now - self.steps
-
-    def events_before(self, now: datetime) -> datetime | None:
-        """Return the moment before which events are deleted, or None if they never are."""
-        return None if self.events is None else now - self.events
+    def of(cls, settings: Settings) -> "Retention":
+        """Return how long the settings have things kept."""
+        kept = settings.keep_steps_days, settings.keep_events_days, settings.ledger_days
+        return cls(*(None if days is None else timedelta(days=days) for days in kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +173,9 @@ class Maintenance:
         return is_clean
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
-        before = self._retention.steps_before(now)
-        if before is None:
+        if self._retention.steps is None:
             return 0
+        before = now - self._retention.steps
         await self._storage.write(lambda connection: queries.delete_old_reminders(connection, before), fence=claim)
         count = 0
         async for by_context in self._old_rows("turns", partial(queries.read_old_turns, before=before)):
@@ -198,9 +192,9 @@ class Maintenance:
         return len(doomed.turn_ids)
 
     async def _delete_events(self, claim: Claim, now: datetime) -> int:
-        before = self._retention.events_before(now)
-        if before is None:
+        if self._retention.events is None:
             return 0
+        before = now - self._retention.events
         while await self._storage.write(partial(queries.delete_buttons, before=before), fence=claim):
             await self._rest(_PAUSE_SECONDS)
         count = 0

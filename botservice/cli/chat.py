@@ -7,19 +7,14 @@ from typing import Annotated
 
 import typer
 
-from botservice.cli.console import build_service, load_settings
+from botservice.cli.console import AppOption, build_service, load_settings
 from botservice.config.setting_choices import LogLevel
 from botservice.core.errors import DatabaseInUse
 from botservice.transport_plugins import TERMINAL, load_plugin
 
 
 def chat(
-    app: Annotated[
-        str | None,
-        typer.Option(
-            "--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default the one in bot.py here."
-        ),
-    ] = None,
+    app: AppOption = None,
     session: Annotated[str, typer.Option(help="The conversation; each one has its own memory.")] = "default",
     *,
     history: Annotated[bool, typer.Option("--history/--no-history", help="Whether to store what you type.")] = True,

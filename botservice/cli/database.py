@@ -1,16 +1,17 @@
 """The commands about the database as a whole: migrate, copy, backup, compact and encrypt."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from botservice.cli.console import counted, load_settings, long_work, open_storage, run, with_storage
-from botservice.core.errors import BotServiceError, SettingsError, StorageUnavailable
+from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.progress import Progress, unwatched
 
 if TYPE_CHECKING:
+    from botservice.background.maintenance import Compacted
+    from botservice.config.settings import Settings
     from botservice.storage.database import Storage
 
 _MEBIBYTE = 1024 * 1024
@@ -50,10 +51,17 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file; an existing one is not replaced.")],
 ) -> None:
     """Copy an SQLite database to a file, also while the service runs. For Postgres, use pg_dump."""
-    url = load_settings().database_url
+    from botservice.storage.sqlite_files import back_up
+    from botservice.storage.url import DatabaseUrl
+
+    path = DatabaseUrl.parse(load_settings().database_url).path
+    if path is None:
+        raise SettingsError(
+            'DATABASE_URL is no SQLite file. For Postgres: pg_dump --format=custom --file=backup.dump "$DATABASE_URL"'
+        )
     with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
-        said = back_up_database(url, file, progress)
-    typer.echo(said)
+        size = back_up(path, file, progress)
+    typer.echo(f"{path} is copied to {file}: {size / _MEBIBYTE:.1f} MiB, checked")
 
 
 def compact(
@@ -61,10 +69,8 @@ def compact(
 ) -> None:
     """Delete now what is past its retention (KEEP_STEPS_DAYS, KEEP_EVENTS_DAYS, LEDGER_DAYS)."""
     settings = load_settings()
-    retention = settings.keep_steps_days, settings.keep_events_days, settings.ledger_days
-    left = "What is taken away stays so; the next pass does the rest."
-    with long_work("compact", left=left) as progress:
-        said = run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
+    with long_work("compact", left="What is taken away stays so; the next pass does the rest.") as progress:
+        said = compact_database(settings, shrinks=shrink, progress=progress)
     typer.echo(said)
 
 
@@ -89,35 +95,7 @@ def encrypt(
     typer.echo(f"{counted(count, 'file')} {'is' if count == 1 else 'are'} encrypted with the first key")
 
 
-def back_up_database(url: str, target: Path, progress: Progress = unwatched) -> str:
-    """Copy an SQLite database, and return what to print.
-
-    Raises:
-        SettingsError: it is no SQLite file.
-        StorageError: there is a file of that name already, or the copy is damaged.
-        StorageUnavailable: the database cannot be read, or the copy cannot be written.
-    """
-    from botservice.storage.sqlite_files import back_up
-    from botservice.storage.url import DatabaseUrl
-
-    where = DatabaseUrl.parse(url)
-    if where.path is None:
-        raise SettingsError(
-            'DATABASE_URL is no SQLite file. For Postgres: pg_dump --format=custom --file=backup.dump "$DATABASE_URL"'
-        )
-    size = back_up(where.path, target, progress)
-    return f"{where.path} is copied to {target}: {size / _MEBIBYTE:.1f} MiB, checked"
-
-
-async def compact_database(
-    url: str,
-    steps_days: int | None,
-    events_days: int | None,
-    ledger_days: int | None,
-    *,
-    shrinks: bool,
-    progress: Progress = unwatched,
-) -> str:
+def compact_database(settings: "Settings", *, shrinks: bool, progress: Progress = unwatched) -> str:
     """Do a pass of compaction at full speed, and return what to print.
 
     Args:
@@ -126,54 +104,28 @@ async def compact_database(
     Raises:
         DatabaseInUse: the service works on this SQLite file; it compacts by itself.
     """
-    from botservice.background.maintenance import Maintenance, Retention
-    from botservice.storage.database import Storage
-
-    async with Storage.open(url, migrate=False) as storage:
-        with storage.claims.working():
-            retention = Retention.of_days(steps=steps_days, events=events_days, ledger=ledger_days)
-            done = await Maintenance(storage, retention, rest=_no_rest, report=progress).run_once()
-            path = storage.where.path
-            if not done.is_whole:
-                return "another process compacts this database at the moment"
-            said = f"{done.turns} turns have lost their steps, {done.events} events are deleted"
-            if not shrinks:
-                return said
-            if path is None:
-                return f"{said}; Postgres gives space back by itself, or with VACUUM FULL"
-            before, after = await _shrink(path, progress)
-            return f"{said}; {path} had {before / _MEBIBYTE:.1f} MiB and has {after / _MEBIBYTE:.1f} MiB"
-
-
-async def _shrink(path: Path, progress: Progress) -> tuple[int, int]:
-    """Make a file smaller in a thread; where this is cancelled, not before that has stopped."""
-    is_cancelled = False
-
-    def watch(done: float, total: float, note: str = "") -> None:
-        if is_cancelled:
-            raise KeyboardInterrupt
-        progress(done, total, note)
-
-    task = asyncio.ensure_future(asyncio.to_thread(_shrink_or_stop, path, watch))
-    try:
-        sizes = await asyncio.shield(task)
-    except asyncio.CancelledError:
-        is_cancelled = True
-        await asyncio.wait([task])
-        raise
-    if sizes is None:
-        raise StorageUnavailable(f"cannot make {path} smaller: it was interrupted")
-    return sizes
-
-
-def _shrink_or_stop(path: Path, progress: Progress) -> tuple[int, int] | None:
-    """Return the bytes before and after, or None if it was stopped. No thread raises KeyboardInterrupt."""
     from botservice.storage.sqlite_files import shrink
+    from botservice.storage.url import DatabaseUrl
 
-    try:
-        return shrink(path, progress=progress)
-    except KeyboardInterrupt:
-        return None
+    done = run(_compact(settings, progress))
+    if not done.is_whole:
+        return "another process compacts this database at the moment"
+    said = f"{done.turns} turns have lost their steps, {done.events} events are deleted"
+    if not shrinks:
+        return said
+    path = DatabaseUrl.parse(settings.database_url).path
+    if path is None:
+        return f"{said}; Postgres gives space back by itself, or with VACUUM FULL"
+    before, after = shrink(path, progress=progress)  # in this thread, so that Ctrl+C stops it
+    return f"{said}; {path} had {before / _MEBIBYTE:.1f} MiB and has {after / _MEBIBYTE:.1f} MiB"
+
+
+async def _compact(settings: "Settings", progress: Progress) -> "Compacted":
+    from botservice.background.maintenance import Maintenance, Retention
+
+    async with open_storage(settings) as storage:
+        with storage.claims.working():
+            return await Maintenance(storage, Retention.of(settings), rest=_no_rest, report=progress).run_once()
 
 
 async def _no_rest(_seconds: float) -> None:

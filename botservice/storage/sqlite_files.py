@@ -127,9 +127,11 @@ def shrink(
     leaves it as it was.
 
     Raises:
-        StorageUnavailable: it is in use, or there is no room.
+        DatabaseInUse: a service works on it.
+        StorageUnavailable: it is locked, or there is no room.
     """
-    before = path.stat().st_size
+    before, lock = path.stat().st_size, SharedFile.at(path).lock
+    lock.acquire()
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=limits.lock, isolation_level=None)) as connection:
             connection.set_progress_handler(lambda: progress(0, 0, "rewritten"), STEPS_AT_ONCE)
@@ -138,6 +140,8 @@ def shrink(
     except sqlite3.Error as error:
         check_interrupted(error)
         raise StorageUnavailable(f"cannot make {path} smaller: {error}") from error
+    finally:
+        lock.release()
     return before, path.stat().st_size
 
 

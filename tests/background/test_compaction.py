@@ -17,6 +17,7 @@ from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Attachment, Author, LLMError, Storage, ToolCall, tool
 from botservice.background.maintenance import Compacted, Maintenance, Retention
+from botservice.config.settings import Settings
 from botservice.core.errors import DeliveryError
 from botservice.devtools.conversations import read_turns
 from botservice.storage.tables.columns import metadata
@@ -246,10 +247,10 @@ def test_every_table_that_grows_with_conversations_is_compacted_or_kept_for_a_re
     assert growing == COMPACTED | KEPT
 
 
-@pytest.mark.parametrize(("given", "kept"), [(1, timedelta(days=1)), (None, None)])
+@pytest.mark.parametrize(("given", "kept"), [(3, timedelta(days=3)), (None, None)])
 def test_days_become_times(given, kept):
-    retention = Retention.of_days(steps=given, events=given)
-    assert (retention.steps, retention.events) == (kept, kept)
+    settings = Settings.load(None, keep_steps_days=given, keep_events_days=given, ledger_days=given)
+    assert Retention.of(settings) == Retention(kept, kept, kept)
 
 
 async def test_what_an_earlier_process_left_in_the_file_is_overwritten_by_the_first_pass(sqlite_url, tmp_path):

@@ -19,6 +19,7 @@ from sqlalchemy.pool import NullPool
 from botservice import AgentContext, Attachment, Author, Storage
 from botservice.cli.console import LineProgress, long_work
 from botservice.cli.database import compact_database
+from botservice.config.settings import Settings
 from botservice.core.progress import Progress
 from botservice.privacy.exported_data import read_person
 from botservice.storage.blobs import encrypt_files
@@ -145,10 +146,11 @@ def test_compaction_that_is_stopped_while_it_makes_the_file_smaller_leaves_it_wh
         if note == "rewritten":
             os.kill(os.getpid(), signal.SIGINT)
 
+    settings = Settings.load(None, database_url=f"sqlite:///{large}")
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, 365, shrinks=True, progress=at_the_end))
+        compact_database(settings, shrinks=True, progress=at_the_end)
     assert rows_in(large) == 60_000
-    assert asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, 365, shrinks=True)).startswith("0 turns")
+    assert compact_database(settings, shrinks=True).startswith("0 turns")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
