@@ -7,6 +7,7 @@ import tempfile
 import time
 import wave
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,8 +15,9 @@ from typing import Final
 import httpx2
 
 from botservice.agent.tool import WEB_SEARCH
+from botservice.agent.tool_catalogue import current_time
 from botservice.background.model_watch import notices_of
-from botservice.cli.doctor_agent import check_bot, check_model, check_model_of_server, check_toolsets
+from botservice.cli.doctor_agent import check_bot, check_model, check_toolsets
 from botservice.cli.own_bot import find_own_bot
 from botservice.config.env_files import check_spelling
 from botservice.config.settings import WEB_TOOLS, Settings, reveal
@@ -44,7 +46,6 @@ from botservice.transport_plugins import BUILT_IN, TransportPlugin, load_plugin,
 from botservice.turns.usage_recorder import models_of
 
 _LIMIT_SECONDS = 30.0
-_SERVERS_SECONDS = 20.0
 _MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _HERTZ = 16_000
@@ -123,10 +124,16 @@ def _load_plugins() -> tuple[Sequence[TransportPlugin], list[Finding]]:
 def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitable[Finding | None]]]:
     """Return what is checked of a bot of one's own in another way."""
     return {
-        "model": lambda _: check_model(service),
-        "tools": lambda _: check_toolsets(service),
+        "model": lambda _: check_model(service, [*service.agent.tools.values()]),
+        "tools": lambda _: _check_own_toolsets(service),
         "access": lambda settings: _check_access(settings, has_own_transports=bool(service.transports)),
     }
+
+
+async def _check_own_toolsets(service: AgentService) -> Finding:
+    if not service.agent.toolsets:
+        return Finding("tools", "this bot names no MCP servers (toolsets=[MCPServers.load(…)])", is_off=True)
+    return await check_toolsets(service.agent.toolsets)
 
 
 async def _check(
@@ -171,15 +178,7 @@ def _check_new_file(path: Path) -> Finding:
 
 
 async def _check_model(settings: Settings) -> Finding:
-    if not settings.has_model:
-        text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
-        return Finding("model", text, is_off=True)
-    llm = configured_llm(settings)
-    try:
-        findings = await asyncio.gather(*map(check_model_of_server, llm.llms))
-    finally:
-        await llm.close()
-    return Finding("model", "; ".join(each.text for each in findings), any(each.is_wrong for each in findings))
+    return await check_model(build_service(settings, has_toolsets=False), [current_time])
 
 
 async def _check_models(settings: Settings) -> Finding:
@@ -217,18 +216,15 @@ async def _check_servers(settings: Settings) -> Finding:
     if servers is None:
         return Finding("tools", "no MCP servers: mcp.json, or MCP_CONFIG, names some", is_off=True)
     try:
-        await servers.wait(_SERVERS_SECONDS)
-        tools, problems = await servers.tools(), servers.problems()
-        signing = servers.sign_in_names()
+        found, signing = await check_toolsets([servers]), servers.sign_in_names()
     finally:
         await servers.close()
-    said = [f"{name}: {'down, ' + problem if problem else 'answers'}" for name, problem in problems.items()]
-    text = f"{'; '.join(said) or 'no MCP servers'}; {len(tools)} tools"
+    text = found.text
     if signing:
         text += f"; people sign in to {', '.join(signing)}, in private chats"
     if not settings.has_model:
         text += "; a demo script answers, which calls none"
-    return Finding("tools", text, is_wrong=any(problems.values()))
+    return replace(found, text=text)
 
 
 async def _check_search(settings: Settings) -> Finding:

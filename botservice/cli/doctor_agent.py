@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import current_time
+from botservice.agent.toolbox import Toolset
 from botservice.cli.own_bot import OwnBot, load_service
 from botservice.conversation.readable_values import image_url
 from botservice.core.check_result import Finding
@@ -20,8 +21,6 @@ from botservice.llm.demo import DemoChatLLM
 from botservice.service import AgentService
 
 _SERVERS_SECONDS = 20.0
-_MODEL_SECONDS = 20.0
-_QUESTION = ({"role": "user", "content": "Say: ready"},)
 
 
 def check_bot(own: OwnBot) -> tuple[Finding, AgentService]:
@@ -51,36 +50,8 @@ def _faults(tool: Tool) -> Sequence[str]:
     return [] if tool.description.strip() else [f"{tool.name} has no docstring: a model is not told what it does"]
 
 
-async def check_model(service: AgentService) -> Finding:
-    """Return whether a bot's model answers when it is given the bot's tools."""
-    llm = service.agent.llm
-    if llm is None or isinstance(llm, DemoChatLLM):
-        text = "a demo script answers: OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
-        return Finding("model", text if llm else f"{type(service.agent).__name__} names none", is_off=True)
-    try:
-        found = await asyncio.gather(*(_ask(each, service.agent.tools) for each in llm.llms))
-    finally:
-        await llm.close()
-    return Finding("model", "; ".join(each.text for each in found), is_wrong=any(each.is_wrong for each in found))
-
-
-async def _ask(llm: ChatLLM, tools: Mapping[str, Tool]) -> Finding:
-    name = llm.models[0]
-    try:
-        async with asyncio.timeout(_MODEL_SECONDS):
-            await llm.chat(_QUESTION, [each.schema for each in tools.values()])
-    except TimeoutError:
-        return Finding("model", f"{name}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
-    except LLMError as error:
-        return Finding("model", f"{name}: {error}", is_wrong=True)
-    return Finding("model", f"{name} answers, and takes the tools of this bot")
-
-
-async def check_toolsets(service: AgentService) -> Finding:
-    """Return which servers of tools a bot has, and which are down."""
-    toolsets = service.agent.toolsets
-    if not toolsets:
-        return Finding("tools", "this bot names no MCP servers (toolsets=[MCPServers.load(…)])", is_off=True)
+async def check_toolsets(toolsets: Sequence[Toolset]) -> Finding:
+    """Return which servers of tools answer, and which are down."""
     said, is_wrong, count = [], False, 0
     for each in toolsets:
         await each.wait(_SERVERS_SECONDS)
@@ -88,7 +59,7 @@ async def check_toolsets(service: AgentService) -> Finding:
         for server, problem in each.problems().items():
             said.append(f"{server}: {'down, ' + problem if problem else 'answers'}")
             is_wrong = is_wrong or problem is not None
-    return Finding("tools", "; ".join([*said, f"{count} tools"]), is_wrong)
+    return Finding("tools", f"{'; '.join(said) or 'no MCP servers'}; {count} tools", is_wrong)
 
 
 _SECONDS: Final = 20.0  # for each request, so that the one of several that hangs is named
@@ -100,13 +71,28 @@ _CALL_ID: Final = "call_of_the_test"
 _LONGEST: Final = 40
 
 
-async def check_model_of_server(llm: Any) -> Finding:
-    """Ask a model as the agent does, and say what its server refuses.
+async def check_model(service: AgentService, tools: Sequence[Tool]) -> Finding:
+    """Ask the models of a service as its agent does, and say what their server refuses.
 
-    Each request is short; there are at most four.
+    Each request is short; there are at most four for each model.
+
+    Args:
+        tools: Those of the agent that go along.
     """
+    llm = service.agent.llm
+    if llm is None or isinstance(llm, DemoChatLLM):
+        text = "a demo script answers: OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
+        return Finding("model", text if llm else f"{type(service.agent).__name__} names none", is_off=True)
     try:
-        return await _Check(llm).run()
+        found = await asyncio.gather(*(_check_model(each, tools) for each in llm.llms))
+    finally:
+        await llm.close()
+    return Finding("model", "; ".join(each.text for each in found), any(each.is_wrong for each in found))
+
+
+async def _check_model(llm: ChatLLM, tools: Sequence[Tool]) -> Finding:
+    try:
+        return await _Check(llm, [each.schema for each in tools]).run()
     except TimeoutError:
         return Finding("model", f"{llm.model}: no answer within {_SECONDS:g} seconds", is_wrong=True)
     except LLMError as error:
@@ -114,12 +100,13 @@ async def check_model_of_server(llm: Any) -> Finding:
 
 
 class _Check:
-    def __init__(self, llm: ChatLLM) -> None:
+    def __init__(self, llm: ChatLLM, tools: Sequence[ToolSchema]) -> None:
         self._llm = llm
+        self._tools = tools
 
     async def run(self) -> Finding:
         try:
-            response = await self._ask([_SYSTEM, _READY], _TOOLS)
+            response = await self._ask([_SYSTEM, _READY], self._tools)
         except LLMError as error:
             if error.kind.is_of_request and await self._answers([_SYSTEM, _READY]):
                 return self._wrong(f"takes no tools, which the agent needs ({error}); or choose another model")

@@ -87,7 +87,7 @@ def test_a_bot_s_model_is_asked_with_the_bot_s_tools(
         monkeypatch.setenv("OPENAI_MODEL", "llama")
         found = lines(run("doctor", "--app", write_bot())[1])
         assert [each["function"]["name"] for each in api.bodies()[0]["tools"]] == ["look", "book"]
-    assert found["model"] == "✓ llama answers, and takes the tools of this bot"
+    assert found["model"] == "✓ llama answers: 'ready'"
     with OpenAIApi.running(lambda _: Failure(400, "no tools here")) as api:
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         assert lines(run("doctor", "--app", "bot_of_a_test:service")[1])["model"].startswith("✗ llama: ")
