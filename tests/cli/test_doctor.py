@@ -30,13 +30,15 @@ from botservice.factories import build_service
 
 
 def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     monkeypatch.delenv("DATABASE_URL")
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
     assert [finding.mark for finding in findings] == [*"····✓·····✓···✓✓·"]
-    assert list(tmp_path.iterdir()) == [], "looking makes nothing"
+    assert list(folder.iterdir()) == [], "looking makes nothing"
 
 
 # Access and budgets
