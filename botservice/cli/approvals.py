@@ -12,7 +12,7 @@ from botservice.cli.console import JsonLinesOption, printable, read_day, with_st
 from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.turns.ledger_queries import LedgerEntry
+    from botservice.turns.approval_queries import LedgerEntry
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run what begins so
 
@@ -26,7 +26,7 @@ def approvals(
     as_csv: Annotated[bool, typer.Option("--csv", help="A table for spreadsheets.")] = False,
 ) -> None:
     """List decided approvals: call, asker, decider and result."""
-    from botservice.turns.ledger_queries import list_approvals
+    from botservice.turns.approval_queries import list_approvals
 
     if as_json and as_csv:
         raise BotServiceError("say --json or --csv, not both")
@@ -42,7 +42,7 @@ def approvals(
 
 
 def _write_csv(found: "Sequence[LedgerEntry]") -> None:
-    from botservice.turns.ledger_queries import FIELDS
+    from botservice.turns.approval_queries import FIELDS
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(FIELDS)

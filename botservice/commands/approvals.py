@@ -11,6 +11,7 @@ from botservice.core.states import PendingKind
 from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
+from botservice.turns.approval_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.call_decisions import (
     ALLOW,
     DENY,
@@ -23,7 +24,6 @@ from botservice.turns.call_decisions import (
 )
 from botservice.turns.call_queries import find_open
 from botservice.turns.commands import CommandAnswer, CommandRequest
-from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.readable_arguments import readable_arguments
 from botservice.turns.waiting_calls import WaitingCall
 

@@ -16,19 +16,20 @@ from botservice.people.identities import (
     new_code,
     new_secret,
 )
-from botservice.people.link_queries import (
+from botservice.people.names import is_browser_account
+from botservice.people.queries import (
     accept_offer,
     close_browsers,
     confirm_offer,
     count_browsers,
     has_enough_links,
+    identities_of,
     offer_browser,
     offer_link,
     offer_of,
+    part_identity,
     take_code,
 )
-from botservice.people.names import is_browser_account
-from botservice.people.queries import identities_of, part_identity
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, command, line
 from botservice.turns.commands import CommandAnswer, CommandRequest

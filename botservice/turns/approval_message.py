@@ -12,8 +12,8 @@ from botservice.core.states import PendingStatus
 from botservice.core.visible_text import shown_beginning, visible
 from botservice.texts import in_language
 from botservice.texts.formatted import below, code, quoted, say, time
+from botservice.turns.approval_queries import is_named
 from botservice.turns.call_decisions import ALLOW, DENY, say_order
-from botservice.turns.grant_queries import is_named
 from botservice.turns.readable_arguments import arguments_in_one_line, has_masked, readable_arguments
 from botservice.turns.waiting_calls import WaitingCall
 

@@ -20,7 +20,7 @@ from botservice.core.messages import ToolCall
 from botservice.core.states import PendingKind, PendingStatus
 from botservice.core.threads import run_in_thread
 from botservice.storage.database import Connection
-from botservice.turns.grant_queries import find_grants, is_all_said_by
+from botservice.turns.approval_queries import find_grants, is_all_said_by
 from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.messages import Author
 from botservice.people.access import Access
 from botservice.storage.database import Connection
-from botservice.turns.grant_queries import list_askers
+from botservice.turns.approval_queries import list_askers
 from botservice.turns.turn_messages import task_of
 
 

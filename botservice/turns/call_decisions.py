@@ -21,10 +21,10 @@ from botservice.people.queries import ensure_identity
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import below, code, say
 from botservice.turns import call_queries
+from botservice.turns.approval_queries import grant_tool, is_named
 from botservice.turns.call_queries import decide_call, find_call, find_of_context, find_open
 from botservice.turns.commands import parse_command
 from botservice.turns.finding_queries import find_running_turn
-from botservice.turns.grant_queries import grant_tool, is_named
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.wakeups import Wakeup, notify_replicas
 

@@ -30,9 +30,9 @@ from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN, CALL_IS_UNDECIDED, TURN_IS_SUSPENDED
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns import ledger_queries
+from botservice.turns import approval_queries
+from botservice.turns.approval_queries import CallResult
 from botservice.turns.buttons import read_buttons, write_buttons
-from botservice.turns.ledger_queries import CallResult
 from botservice.turns.turn import AT_ONCE, set_due
 from botservice.turns.waiting_calls import WaitingCall
 
@@ -74,7 +74,7 @@ def decide_call(
     if not _change(connection, call, now, status=status.value, decided_at=now, decided_by=decided_by):
         return False
     if call.kind is PendingKind.APPROVAL:
-        ledger_queries.record(connection, call, status, now, decided_by)
+        approval_queries.record(connection, call, status, now, decided_by)
     return True
 
 
@@ -105,9 +105,9 @@ def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
         return False
     for each in find_of_turn(connection, turn_id):
         if each.is_waiting and each.kind is PendingKind.APPROVAL:
-            ledger_queries.record(connection, each, PendingStatus.WITHDRAWN, now)
+            approval_queries.record(connection, each, PendingStatus.WITHDRAWN, now)
         elif each.is_open:  # allowed, and not run yet
-            ledger_queries.complete(connection, each.id, CallResult.NOT_RUN, now)
+            approval_queries.complete(connection, each.id, CallResult.NOT_RUN, now)
     status = PendingStatus.WITHDRAWN.value
     _update_open(connection, turn_id, status=status, decided_at=now, told_at=None, **set_due(now, now))
     return True

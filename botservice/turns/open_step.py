@@ -19,9 +19,8 @@ from botservice.core.states import API, TurnStatus
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
+from botservice.turns.approval_queries import complete_step, is_named
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted, refuse_unapproved
-from botservice.turns.grant_queries import is_named
-from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
 from botservice.turns.resuming import find_replied, resume_turn

@@ -6,16 +6,19 @@ from datetime import timedelta
 from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW
 
 from botservice.people.identities import LINK_LIFETIME, LOGIN_LIFETIME, MOST_LINKS, MOST_LOGINS
-from botservice.people.link_queries import (
+from botservice.people.queries import (
     close_browser,
     close_browsers,
     count_browsers,
+    ensure_identity,
     find_browser,
+    find_identity,
     has_enough_links,
+    join_identities,
     offer_browser,
     open_browser,
+    part_identity,
 )
-from botservice.people.queries import ensure_identity, find_identity, join_identities, part_identity
 
 
 async def test_a_link_opens_one_browser_and_the_login_lasts_thirty_days(storage):

@@ -12,8 +12,15 @@ from botservice import Storage, ToolCall
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.links import LINK, UNLINK
 from botservice.people.identities import MAX_GUESSES, LinkProblem, new_code
-from botservice.people.link_queries import accept_offer, confirm_offer, offer_link, take_code
-from botservice.people.queries import ensure_identity, find_identity, identities_of
+from botservice.people.queries import (
+    accept_offer,
+    confirm_offer,
+    ensure_identity,
+    find_identity,
+    identities_of,
+    offer_link,
+    take_code,
+)
 
 COMMANDS = Catalogue([LINK, UNLINK])
 

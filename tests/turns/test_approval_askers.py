@@ -11,8 +11,8 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_or_insert_context
 from botservice.storage.tables.waiting import pending_calls, tool_grants
 from botservice.texts import in_language
+from botservice.turns.approval_queries import grant_tool, is_all_said_by, is_named
 from botservice.turns.event_queries import MAX_OWN_TURNS
-from botservice.turns.grant_queries import grant_tool, is_all_said_by, is_named
 from botservice.turns.run_options import utc_now
 from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, payments, shop
 

@@ -14,8 +14,8 @@ from botservice.privacy.forgetting import forget_chat, forget_person
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.telemetry.logs import register_secret
 from botservice.turns.administration import drop_turn, list_turns
+from botservice.turns.approval_queries import list_approvals
 from botservice.turns.call_decisions import Decider, DecisionRequest, decide_now
-from botservice.turns.ledger_queries import list_approvals
 from tests.turns.bots import call, make_service
 from tests.turns.test_approval import Till, ask, pay
 

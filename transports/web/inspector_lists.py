@@ -32,8 +32,8 @@ from botservice.devtools.turn_queries import (
 from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
+from botservice.turns.approval_queries import LedgerEntry, list_approvals
 from botservice.turns.call_queries import find_waiting
-from botservice.turns.ledger_queries import LedgerEntry, list_approvals
 from transports.web.inspector_site import NO_CONVERSATION, NO_TURN, InspectorSite, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import (

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.core.errors import StorageError
 from botservice.people.identities import Browser, Identity, new_secret
-from botservice.people.link_queries import asker_of, close_browser, find_browser, open_browser
+from botservice.people.queries import asker_of, close_browser, find_browser, open_browser
 from botservice.texts import in_language
 from transports.web.backend import Backend
 from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Guesses, PageAccess

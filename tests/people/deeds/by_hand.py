@@ -6,8 +6,7 @@ from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
 from botservice.core.messages import Author
-from botservice.people.link_queries import offer_browser, open_browser
-from botservice.people.queries import find_identity
+from botservice.people.queries import find_identity, offer_browser, open_browser
 from botservice.people.usage_queries import HAND_OVER_RATE
 from botservice.storage.tables.conversations import (
     contexts,
