@@ -146,15 +146,24 @@ class FunctionsBasedAgent(Agent):
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.skills = skills or Skills()
         self.knowledge, self.knowledge_tokens = knowledge, knowledge_tokens
-        own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
         self._toolbox = Toolbox(toolsets)
         self.toolsets = self._toolbox.toolsets
         check("prompt=", self.prompt, is_right=isinstance(self.prompt, str), remedy="give a text")
         check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
         self._refusals = SharedRefusals(self.llm)
-        self.tools = _by_name([*own_tools, *self.skills.tools])
-        if self.toolsets and FIND_TOOL in self.tools:
+        self.tools = self._named_tools(tools)
+
+    def _named_tools(self, tools: Iterable[Tool | ToolFunction | Agent]) -> dict[str, Tool]:
+        """Collect the agent's own tools and those of its skills, by name.
+
+        Raises:
+            InvalidTool: two have one name, or one has that of `find_tool`.
+        """
+        own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
+        named = _by_name([*own_tools, *self.skills.tools])
+        if self.toolsets and FIND_TOOL in named:
             raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")
+        return named
 
     async def tools_now(self) -> Mapping[str, Tool]:
         """Collect all tools that can be called now, by name."""
