@@ -182,18 +182,22 @@ class LocalFileError(TelegramError):
 
 
 class BotClient(Bot):
-    """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
+    """Calls methods of the Bot API by their names; methods that the library does not know yet work as well.
+
+    `_post` is private to the library: its public `do_api_request` warns of every method that has a function of its own.
+    """
 
     def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS, previews: bool = False) -> None:
         """Make a client; nothing is asked of Telegram yet."""
         self._is_previewing = previews
+        self._calling, self._polling = Requests(connections), PollingRequests(1)
         url = api_url.rstrip("/")
         super().__init__(
             token,
             base_url=f"{url}/bot",
             base_file_url=f"{url}/file/bot",
-            request=Requests(connections),
-            get_updates_request=PollingRequests(1),
+            request=self._calling,
+            get_updates_request=self._polling,
         )
 
     async def call(self, method: str, *, timeout_seconds: float = _ANSWER_SECONDS, **parameters: Any) -> Any:
@@ -220,8 +224,8 @@ class BotClient(Bot):
         if Path(path).is_absolute():
             data: bytes = await run_in_thread(partial(self._read_local, path), name="telegram-file")
             return data
-        url = path if path.startswith(("http://", "https://")) else f"{self._base_file_url}/{path}"
-        return await self.request.retrieve(url, read_timeout=_DOWNLOAD_SECONDS)
+        url = path if path.startswith(("http://", "https://")) else f"{self.base_file_url}/{path}"
+        return await self._calling.retrieve(url, read_timeout=_DOWNLOAD_SECONDS)
 
     def _read_local(self, path: str) -> bytes:
         """Return the bytes of a file that a server in local mode has on its disk, in the folder called by the token."""
@@ -239,8 +243,8 @@ class BotClient(Bot):
 
     async def close_connections(self) -> None:
         """Close every connection."""
-        for request in self._request:
-            await request.shutdown()
+        for requests in (self._calling, self._polling):
+            await requests.shutdown()
 
 
 def as_media(payload: Mapping[str, Any], file: InputFile | str) -> InputMedia:

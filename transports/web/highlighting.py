@@ -4,17 +4,20 @@ import html
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import groupby
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pygments.lexer import Lexer, RegexLexer, words
 from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Generic, Keyword, Name, Number, String, Text, _TokenType
+from pygments.token import Comment, Generic, Keyword, Name, Number, String, Text
+
+if TYPE_CHECKING:
+    from pygments.token import _TokenType
 
 _LONGEST: Final = 8_000  # characters of a block that is shown in colours
 _LONGEST_LINE: Final = 400
 _MOST_EMPTY_LINES: Final = 11  # one after the other
 
-_TOKENS: Final[Mapping[str, tuple[_TokenType, ...]]] = {
+_TOKENS: Final["Mapping[str, tuple[_TokenType, ...]]"] = {
     "comment": (Comment, Generic.Subheading, Generic.Prompt, Generic.Output),
     "keyword": (Keyword, Name.Tag, Generic.Heading),
     "name": (Name.Attribute, Name.Class, Name.Function),
@@ -105,5 +108,5 @@ def _spans(code: str, language: str) -> Iterator[str]:
 
 
 @cache
-def _kind_of(token: _TokenType) -> str:
+def _kind_of(token: "_TokenType") -> str:
     return next((_KINDS[each] for each in reversed(token.split()) if each in _KINDS), "")

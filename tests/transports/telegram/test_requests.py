@@ -1,13 +1,14 @@
 """Requests to the Bot API: whoever waits for one may go, and takes no connection along."""
 
 import asyncio
+import inspect
 import random
 import socket
 
 import pytest
 from standins.bot_api import BotApi
 from standins.raw_http import raw_server
-from telegram import InputFile
+from telegram import Bot, InputFile
 from telegram.error import Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
@@ -24,6 +25,10 @@ def api():
     with BotApi.running() as running:
         running.person_says("hello", chat_id=7)
         yield running
+
+
+def test_the_library_still_has_the_private_member_by_which_any_method_is_called():
+    assert {"endpoint", "data", "read_timeout"} <= inspect.signature(Bot._post).parameters.keys()
 
 
 async def test_calls_that_are_given_up_at_any_moment_leave_their_connections_to_others(api):
