@@ -1,18 +1,16 @@
 """The objects of a service, each built from the settings."""
 
 import logging
-import os
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
-
-from dotenv import dotenv_values
 
 from botservice.agent.functions_based_agent import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import built_in, order_tea
 from botservice.background.observer import Observer
+from botservice.config.env_files import environment_with_file
 from botservice.config.setting_choices import GroupAnswers
 from botservice.config.settings import HAND_OVER, OPENAI_API_URL, Settings, reveal
 from botservice.core.errors import InvalidSkill, SettingsError
@@ -86,10 +84,9 @@ def build_servers(settings: Settings) -> "MCPServers | None":
         return None
     from botservice.mcp.servers import MCPServers
 
-    kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return MCPServers.load(
         settings.mcp_file,
-        environment={**kept, **os.environ},
+        environment=environment_with_file(),
         public_url=settings.public_url,
         encryption_key=reveal(settings.encryption_key),
     )

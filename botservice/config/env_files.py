@@ -19,6 +19,12 @@ _NAME: Final = re.compile(r"[\w .-]+")
 _LINE: Final = re.compile(r"\s*+(?:export\s++)?[\"']?(?P<name>\w++)\s*+(?P<equals>=?)")
 
 
+def environment_with_file(file: Path = Path(".env")) -> dict[str, str]:
+    """Collect the variables of the environment, and those of a file that it has not."""
+    kept = {name: value for name, value in dotenv_values(file).items() if value is not None}
+    return {**kept, **os.environ}
+
+
 def check_lines(file: Path, settings: Container[str]) -> None:
     """Return if every line of a file can be read, or if there is no file.
 

@@ -1,6 +1,5 @@
 """Reading the MCP servers from a file such as mcp.json."""
 
-import json
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from botservice.agent.tool import DEFAULT_TIMEOUT_SECONDS
 from botservice.core.errors import SettingsError
+from botservice.core.json_files import expand_variables, read_json
 from botservice.core.policies import read_roles
 from botservice.telemetry.logs import register_secret
 
@@ -20,8 +20,6 @@ _LONGEST: Final = 8_000  # characters of one value that are looked through
 _NAMED: Final = re.compile(r"\b(?:password|passwd|pwd)=([^\s;&'\"]{1,500})", re.IGNORECASE)
 _SHORTEST_TOKEN: Final = 16  # of a name without a password, as some services take tokens
 
-_VARIABLE: Final = re.compile(r"\$\{([^}]{0,300})\}")
-_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?!or(?!i))|cookie", re.IGNORECASE)
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
@@ -109,18 +107,7 @@ def read_file(path: Path | str, environment: Mapping[str, str] | None = None) ->
     Raises:
         SettingsError: the file is not there or says something wrong; the message names what, and repeats no value.
     """
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not there" if isinstance(error, FileNotFoundError) else type(error).__name__
-        raise SettingsError(f"{path} cannot be read: {reason}; MCP_CONFIG names the file, or says none") from None
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "numbers"
-        raise SettingsError(f"{path} is no JSON: see {where}") from None
-    except RecursionError:
-        raise SettingsError(f"{path} is no JSON that anybody wrote: it is nested too deep") from None
+    content = read_json(Path(path), "MCP_CONFIG")
     servers = content.get("mcpServers") if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise SettingsError(f'{path} has no servers: it must be {{"mcpServers": {{"NAME": {{"command": …}}}}}}')
@@ -258,23 +245,12 @@ class _Entry:
         """
         if not isinstance(value, str) or "\0" in value:
             self._fail("it must be a text", key)
-        secret: set[str] = set()
-        plain: set[str] = set()
-
-        def read(found: re.Match[str]) -> str:
-            name, has_default, default = found[1].partition(":-")
-            if not _VARIABLE_NAME.fullmatch(name):
-                self._fail("a variable is written ${NAME}, with letters, digits and _", key)
-            if name not in self._environment and not has_default:
-                self._fail(f"the environment has no {name}: set it, here or in .env", key)
-            known = self._environment.get(name, default)
-            if name not in self._environment or name in _PLAIN:
-                plain.add(known)
-            elif is_secret or _is_secret(name):
-                secret.add(known)
-            return known
-
-        expanded = _VARIABLE.sub(read, value)
+        try:
+            expanded, known, defaults = expand_variables(value, self._environment)
+        except ValueError as error:
+            self._fail(str(error), key)
+        plain = defaults | {known[name] for name in known.keys() & _PLAIN}
+        secret = {each for name, each in known.items() if is_secret or _is_secret(name)}
         if is_secret:
             secret |= {expanded, expanded.partition(" ")[2]}  # the token of "Bearer token"
         secret |= set(passwords_in(expanded))

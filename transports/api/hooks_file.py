@@ -1,7 +1,5 @@
 """Reading hooks.json: who sends events, to which chat they go, and what is done about them."""
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from dotenv import dotenv_values
-
+from botservice.config.env_files import environment_with_file
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import SettingsError
+from botservice.core.json_files import expand_variables, read_json
 from botservice.telemetry.logs import register_secret
 from transports.api.signatures import Sender, SenderKind
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 PER_MINUTE: Final = 60
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,100})\}")
 _KEYS: Final = ("from", "secret", "to", "do", "template", "task", "tools", "per_minute")
 
 
@@ -55,7 +52,7 @@ class Hook:
     per_minute: int = PER_MINUTE
 
 
-def read_hooks(path: Path | None, environment: Mapping[str, str | None] | None = None) -> dict[str, Hook]:
+def read_hooks(path: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, Hook]:
     """Return the hooks of a file by their names; none where there is no file.
 
     Raises:
@@ -63,25 +60,19 @@ def read_hooks(path: Path | None, environment: Mapping[str, str | None] | None =
     """
     if path is None:
         return {}
-    try:
-        content = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not there" if isinstance(error, FileNotFoundError) else type(error).__name__
-        raise SettingsError(f"{path} cannot be read: {reason}; HOOKS_CONFIG names the file, or says none") from None
-    except (ValueError, RecursionError) as error:
-        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "numbers"
-        raise SettingsError(f"{path} is no JSON: see {where}") from None
+    content = read_json(path, "HOOKS_CONFIG")
     hooks = content.get("hooks") if isinstance(content, dict) else None
     if not isinstance(hooks, dict):
         raise SettingsError(f'{path} has no hooks: it must be {{"hooks": {{"NAME": {{"from": "github", …}}}}}}')
-    known = {**dotenv_values(".env"), **os.environ} if environment is None else environment
+    environment = environment_with_file() if environment is None else environment
+    known = {name: value for name, value in environment.items() if value}
     return {name: _HookEntry(path, name, entry, known).read() for name, entry in hooks.items()}
 
 
 class _HookEntry:
     """What stands in the file about one hook."""
 
-    def __init__(self, path: Path, name: str, entry: Any, environment: Mapping[str, str | None]) -> None:
+    def __init__(self, path: Path, name: str, entry: Any, environment: Mapping[str, str]) -> None:
         self._where = f"{path}: hook {name[:40]!r}"
         self._name = name
         self._environment = environment
@@ -137,17 +128,10 @@ class _HookEntry:
             self._fail(f"to: {error}")
 
     def _sender(self, kind: SenderKind) -> Sender:
-        missing: list[str] = []
-
-        def find(found: re.Match[str]) -> str:
-            known = self._environment.get(found[1]) or ""
-            if not known:
-                missing.append(found[1])
-            return known
-
-        secret = _VARIABLE.sub(find, self._text("secret"))
-        if missing:
-            self._fail(f"secret: the environment has no {missing[0]}: set it, here or in .env")
+        try:
+            secret, _, _ = expand_variables(self._text("secret"), self._environment)
+        except ValueError as error:
+            self._fail(f"secret: {error}")
         register_secret(secret)
         try:
             return Sender.of(kind, secret)

@@ -14,7 +14,7 @@ from transports.api.hooks_file import read_hooks
 from transports.api.plugin import PLUGIN
 
 RIGHT = {"from": "github", "secret": "${CI_SECRET}", "to": "telegram:-100", "do": "say", "template": "{{ payload }}"}
-KNOWN = {"CI_SECRET": SECRET, "SHORT": "short"}
+KNOWN = {"CI_SECRET": SECRET, "SHORT": "short", "EMPTY": ""}
 
 
 def without(*names, **others):
@@ -32,6 +32,8 @@ def without(*names, **others):
             "from must be one of github, standard-webhooks, stripe, slack-compatible, bearer",
         ),
         (without(secret="${NOT_SET}"), "secret: the environment has no NOT_SET: set it, here or in .env"),
+        (without(secret="${EMPTY}"), "secret: the environment has no EMPTY: set it, here or in .env"),
+        (without(secret="${CI SECRET}"), "secret: a variable is written ${NAME}, with letters, digits and _"),
         (without(secret="${SHORT}"), "secret: it must have 16 characters or more"),
         (without(secret=5), "secret must be a text, and is none"),
         (without(**{"from": "standard-webhooks"}), "secret: it must be whsec_ and base64"),
