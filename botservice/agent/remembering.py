@@ -16,7 +16,7 @@ from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import delete_facts, visible_facts
 from botservice.people.facts import Refused
 from botservice.people.queries import find_identity
-from botservice.privacy.export_queries import drop_exports_of
+from botservice.privacy.right_queries import drop_exports_of
 from botservice.storage.database import Connection
 
 _MOST = 24

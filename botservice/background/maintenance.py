@@ -20,8 +20,7 @@ from botservice.core.progress import unwatched
 from botservice.people.usage_queries import drop_expired, find_strangers, forget_usage
 from botservice.privacy.account_queries import release_forgotten
 from botservice.privacy.cleaning import clean_all
-from botservice.privacy.export_queries import drop_old_exports
-from botservice.privacy.note_queries import drop_notes, forget_rights
+from botservice.privacy.right_queries import drop_notes, drop_old_exports, forget_rights
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files

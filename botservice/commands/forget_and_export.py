@@ -8,11 +8,11 @@ from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Attachment, Button
 from botservice.core.quoting import shortened
 from botservice.core.threads import run_in_thread
-from botservice.privacy.export_queries import begin_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.forgotten_counts import Forgotten, Here
 from botservice.privacy.queries import find_own_message
+from botservice.privacy.right_queries import begin_export, note_export
 from botservice.privacy.turn_queries import erase_event
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection

@@ -18,9 +18,9 @@ from botservice.people.facts import MAX_TEXT, Fact
 from botservice.people.names import transport_of
 from botservice.people.queries import identities_of
 from botservice.privacy.cleaning import clean_and_scrub
-from botservice.privacy.export_queries import drop_exports, drop_exports_of
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
+from botservice.privacy.right_queries import drop_exports, drop_exports_of
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, bulleted, line, quoted
 from botservice.turns.commands import CommandAnswer, CommandRequest

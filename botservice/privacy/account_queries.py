@@ -17,9 +17,9 @@ from botservice.people.names import chat_name, person_name
 from botservice.people.queries import find_identity, identities_of
 from botservice.people.usage_queries import HAND_OVER_RATE, forget_usage
 from botservice.privacy.forgotten_counts import Forgotten
-from botservice.privacy.note_queries import IS_NEEDED
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
+from botservice.privacy.rights import KEPT
 from botservice.storage.blobs import find_holding
 from botservice.storage.database import Connection
 from botservice.storage.message_references import find_contexts_repeating
@@ -83,7 +83,9 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         name = person_name(account)
         forget_usage(connection, [name], now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
-        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
+        connection.execute(
+            delete(access_refusals).where(access_refusals.c.subject == name, access_refusals.c.kind.not_in(KEPT))
+        )
         for scope in ("person", HAND_OVER_RATE):
             forget_notices(connection, scope, name)
         _forget_personas(connection, name, now)

@@ -25,8 +25,8 @@ from botservice.people.facts import Fact
 from botservice.people.names import key_text, transport_of
 from botservice.people.queries import find_identity
 from botservice.privacy.account_queries import accounts_of
-from botservice.privacy.export_queries import read_others, read_said
 from botservice.privacy.queries import contexts_of
+from botservice.privacy.right_queries import read_others, read_said
 from botservice.storage.database import Connection, Storage
 
 MAX_FILES_BYTES: Final = 40_000_000  # of all attachments of an archive that a chat has to carry (Bot API: 50 MB)

@@ -14,7 +14,7 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Author
 from botservice.people.fact_queries import drop_facts, drop_unsaid, facts_from
 from botservice.people.queries import find_identity
-from botservice.privacy import account_queries, export_queries, queries, record_queries, turn_queries
+from botservice.privacy import account_queries, queries, record_queries, right_queries, turn_queries
 from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, do_in_bites, queue_facts
 from botservice.privacy.forgotten_counts import Forgotten, Here
 from botservice.privacy.late_messages import note_people, note_words
@@ -102,7 +102,7 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
     def forget(connection: Connection) -> Forgotten:
         queries.lock_chat(connection, context_id)
         facts, now = forget_facts(connection), storage.now()
-        export_queries.drop_exports(connection, context_id, now)
+        right_queries.drop_exports(connection, context_id, now)
         return facts + queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)
 
     gone = await storage.write(forget_facts)  # first: they are found by what was said there
@@ -310,7 +310,7 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
     held = erasure.held
     if not erasure.message_ids and not held:
         return Forgotten()
-    export_queries.drop_exports(connection, erasure.context_id, now)
+    right_queries.drop_exports(connection, erasure.context_id, now)
     known = queries.count_facts_from(connection, held)
     gone = queries.erase_messages(connection, erasure, now)
     queue_facts(connection, drop_unsaid(connection, held), now)
@@ -319,7 +319,7 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
     """Erase a conversation in which nobody else wrote; return what was deleted."""
-    export_queries.drop_exports(connection, context_id, now)
+    right_queries.drop_exports(connection, context_id, now)
     account_queries.forget_chat_notices(connection, context_id)
     account_queries.note_forgotten(connection, context_id, now)
     return queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)

@@ -12,8 +12,8 @@ from typing import Final
 from botservice.core.message_references import Reference
 from botservice.core.messages import Author, Message
 from botservice.people.names import person_name
-from botservice.privacy.note_queries import (
-    FORGOTTEN,
+from botservice.privacy.queries import Erasure, erase_messages
+from botservice.privacy.right_queries import (
     asked_at,
     is_naming_one_waiting,
     is_one_waiting,
@@ -21,7 +21,7 @@ from botservice.privacy.note_queries import (
     set_aside_naming,
     take_note,
 )
-from botservice.privacy.queries import Erasure, erase_messages
+from botservice.privacy.rights import FORGOTTEN
 from botservice.privacy.turn_queries import delete_turns, leave_events_of
 from botservice.storage.database import Connection
 

@@ -11,6 +11,10 @@ from botservice.people.names import person_name
 
 # What is asked, as it is kept; /forget me asks whether that is meant, and counts for itself.
 RIGHTS: Final = {("export", ""): "export", ("forget", "me"): "forget", ("forget", "me yes"): "forget yes"}
+FORGOTTEN: Final = "forgotten"
+"""The kind of the row of a forgotten person of whom something is still to be read: see `late_messages`."""
+KEPT: Final = (*sorted(RIGHTS.values()), FORGOTTEN)
+"""The kinds of rows that are kept of a forgotten person for a while, or they could ask without end, or come back."""
 
 
 @dataclass(frozen=True, slots=True)

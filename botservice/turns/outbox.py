@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.core.states import DeliveryKind, DeliveryStatus
 from botservice.history.queries import find_message
-from botservice.privacy.export_queries import release_export
+from botservice.privacy.right_queries import release_export
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files

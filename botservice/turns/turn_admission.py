@@ -13,7 +13,7 @@ from botservice.core.messages import InboundMessage
 from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing, too_fast_text
 from botservice.people.usage import Payer
-from botservice.privacy.note_queries import may_use, use_right
+from botservice.privacy.right_queries import may_use, use_right
 from botservice.privacy.rights import Right, right_of
 from botservice.storage.database import Connection
 from botservice.texts.formatted import say

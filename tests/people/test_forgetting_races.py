@@ -19,8 +19,8 @@ from botservice.commands.memory import MEMORY
 from botservice.core.errors import DeliveryError, StorageError, TurnGrew
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.queries import find_identity
-from botservice.privacy.export_queries import begin_export, note_export
 from botservice.privacy.forgetting import forget_messages, forget_person
+from botservice.privacy.right_queries import begin_export, note_export
 from botservice.storage.tables.conversations import blobs, deliveries, turns
 from botservice.storage.tables.people import exports
 from botservice.turns.delivery_queries import find_next_delivery

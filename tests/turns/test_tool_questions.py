@@ -15,7 +15,7 @@ from botservice.agent.tool_questions import QuestionsAsked, ToolQuestion, questi
 from botservice.commands.standard import standard_commands
 from botservice.core.message_references import Reference, ReferenceKind
 from botservice.people.access import Access
-from botservice.privacy.export_queries import read_others
+from botservice.privacy.right_queries import read_others
 from botservice.storage.tables.conversations import deliveries, turn_figures
 from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls

@@ -1,6 +1,6 @@
-"""Every statement of exports: what is read of a person, and the archives that people are given.
+"""Every statement of people's rights: which they used, that they were forgotten, and the archives that they are given.
 
-There are a few archives a day, each kept until it has arrived or something in it is forgotten.
+An archive is kept until it has arrived or something in it is forgotten.
 """
 
 import json
@@ -8,7 +8,21 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from botservice.core.errors import TurnGrew
 from botservice.core.messages import Author, Message, Role
@@ -20,15 +34,113 @@ from botservice.people.names import person_name
 from botservice.people.queries import find_identity
 from botservice.privacy.account_queries import personas_of, titles_of
 from botservice.privacy.record_queries import erase_shown, is_owed
+from botservice.privacy.rights import FORGOTTEN, RIGHTS, Right
 from botservice.privacy.turn_queries import answers_of, ask_again, turns_brought_by
 from botservice.storage.database import Connection, Row
 from botservice.storage.orphaned_files import loosen_files
-from botservice.storage.statements import is_by
+from botservice.storage.statements import is_by, upserting
 from botservice.storage.tables.columns import metadata
-from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import exports, identities, model_usage, person_roles
+from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_SET_ASIDE
+from botservice.storage.tables.conversations import contexts, events, messages, turns
+from botservice.storage.tables.people import access_refusals, exports, identities, model_usage, person_roles
 from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
+
+# Notes of people, kept for a while: rights that they used, and that they were forgotten
+
+# Rights
+
+_EVERY: Final = timedelta(days=1)
+_IS_RIGHT: Final = access_refusals.c.kind.in_(sorted(RIGHTS.values()))
+
+_note = upserting(access_refusals, "kind", "subject")
+
+
+def may_use(connection: Connection, right: Right, now: datetime) -> bool:
+    """Return whether a right was not used within a day."""
+    used = select(access_refusals.c.told_at).where(
+        access_refusals.c.kind == right.kind,
+        access_refusals.c.subject == right.person,
+        access_refusals.c.told_at > now - _EVERY,
+    )
+    return connection.execute(used).first() is None
+
+
+def use_right(connection: Connection, right: Right, now: datetime) -> None:
+    """Note that a person has used a right; that is known for a day."""
+    take_note(connection, right.kind, right.person, now)
+
+
+def take_note(connection: Connection, kind: str, subject: str, now: datetime) -> None:
+    """Record when something happened last."""
+    connection.execute(_note(connection), {"kind": kind, "subject": subject, "told_at": now})
+
+
+def forget_rights(connection: Connection, now: datetime) -> int:
+    """Delete the records of rights used more than a day ago, and return how many."""
+    is_over = access_refusals.c.told_at <= now - _EVERY
+    return connection.execute(delete(access_refusals).where(_IS_RIGHT, is_over)).rowcount
+
+
+# Events that are read after somebody was forgotten
+
+_WAITING = (
+    select(events.c.received_at)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(TURN_IS_OPEN, TURN_IS_QUEUED, events.c.raw.is_not(None))
+)
+_SET_ASIDE = select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(TURN_IS_SET_ASIDE)
+_NOTES = select(access_refusals.c.subject, access_refusals.c.told_at).where(
+    access_refusals.c.kind == FORGOTTEN, access_refusals.c.subject.in_(bindparam("names", expanding=True))
+)
+
+
+def read_noted(connection: Connection, names: Collection[str]) -> dict[str, datetime]:
+    """Return when names were forgotten."""
+    rows = connection.execute(_NOTES, {"names": sorted(names)}).all() if names else []
+    return {row.subject: row.told_at for row in rows}
+
+
+def drop_notes(connection: Connection, now: datetime) -> int:  # noqa: ARG001 - whatever the time
+    """Delete these records once no older event waits, and return how many there were."""
+    older = exists(_WAITING.where(events.c.received_at <= access_refusals.c.told_at).correlate(access_refusals))
+    return connection.execute(delete(access_refusals).where(access_refusals.c.kind == FORGOTTEN, ~older)).rowcount
+
+
+def set_aside_naming(connection: Connection, number: str) -> list[int]:
+    """Return the turns that were given up and whose events name an account."""
+    return list(connection.execute(_SET_ASIDE.where(_names(connection, number))).scalars())
+
+
+def is_naming_one_waiting(connection: Connection, number: str, but_turn: int | None) -> bool:
+    """Return whether an event waits that names an account."""
+    return _is_any_waiting(connection, _names(connection, number), but_turn)
+
+
+def is_one_waiting(connection: Connection, context_id: int, but_turn: int | None) -> bool:
+    """Return whether an event waits in a chat."""
+    return _is_any_waiting(connection, events.c.context_id == context_id, but_turn)
+
+
+def asked_at(connection: Connection, turn_id: int | None) -> datetime | None:
+    """Return when the first event of a turn came."""
+    asked = select(func.min(events.c.received_at)).where(events.c.turn_id == (turn_id or 0))
+    found: datetime | None = connection.execute(asked).scalar_one()
+    return found
+
+
+def _is_any_waiting(connection: Connection, condition: ColumnElement[bool], but_turn: int | None) -> bool:
+    waiting = _WAITING.where(condition, turns.c.id != (but_turn or 0)).limit(1)
+    return connection.execute(waiting).first() is not None
+
+
+def _names(connection: Connection, number: str) -> ColumnElement[bool]:
+    sought = literal(number.encode(), LargeBinary)
+    is_sqlite = connection.dialect.name == "sqlite"
+    return (func.instr(events.c.raw, sought) if is_sqlite else func.position(sought.op("IN")(events.c.raw))) > 0
+
+
+# Exports: what is read of a person, and the archives, of which there are a few a day
 
 # Archives
 
