@@ -8,7 +8,7 @@ from botservice import Attachment, Author
 from botservice.core.message_references import Reference, ReferenceKind
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.conversion_messages import OLDER, convert_messages, take_apart
+from botservice.storage.conversion import OLDER, convert_messages, take_apart
 
 REPLY, FORWARD, SHARE, ABOUT = (ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT)
 EVE = Author(name="Eve")
