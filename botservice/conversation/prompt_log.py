@@ -16,7 +16,7 @@ What is shown of the history stands in the history alone, and goes with it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, repeat
 from typing import Any, Final, Self
 
@@ -70,9 +70,10 @@ class PromptLog:
     def __init__(self, turn_id: int, system_prompt: str = "") -> None:
         self.turn_id = turn_id
         self.system_prompt = system_prompt.encode("utf-8", "replace").decode()
+        self._system_message = {"role": Role.SYSTEM.value, "content": self.system_prompt} if system_prompt else None
         self._unsaved: dict[int, tuple[Kept, Mapping[str, bytes]]] = {}
         self._messages: dict[int, FrozenDict] = {}
-        self._places: dict[str, int] = {}  # by the stored form, as text
+        self._places: dict[Hashable, int] = {}  # by the stored form
 
     def record(
         self, prompt: Sequence[Mapping[str, Any]], sources: Mapping[int, Source] | None = None
@@ -106,21 +107,22 @@ class PromptLog:
     def note_stored(self, place: int, kept: Kept, message: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""
         self._messages[place] = message
-        self._places[str(kept)] = place
+        self._places[_key_of(kept)] = place
 
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
         blobs: dict[str, bytes] = {}
-        if self.system_prompt and message == {"role": Role.SYSTEM.value, "content": self.system_prompt}:
-            kept = _SYSTEM
-        else:
-            kept = _as_kept(message, source, blobs)
-        key = str(kept)
+        kept = _SYSTEM if message == self._system_message else _as_kept(message, source, blobs)
+        key = _key_of(kept)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = next(reversed(self._messages), -1) + 1
             self._messages[place] = _frozen(message)
             self._unsaved[place] = kept, blobs
         return place
+
+
+def _key_of(kept: Kept) -> Hashable:
+    return (kept["shown"], *kept["ids"]) if "shown" in kept else str(kept)
 
 
 def _frozen(message: Mapping[str, Any]) -> FrozenDict:
@@ -133,7 +135,7 @@ def _frozen(message: Mapping[str, Any]) -> FrozenDict:
 def _as_kept(message: Mapping[str, Any], source: Source | None, blobs: dict[str, bytes]) -> Kept:
     """Return the stored form of a message; what of it shows the history is named alone."""
     content = message.get("content")
-    if source is None or not isinstance(content, str) or message.keys() != {"role", "content"}:
+    if source is None or not isinstance(content, str) or len(message) != 2 or "role" not in message:
         return {"message": _detach(message, blobs)}
     if isinstance(source, Message) and source.id is not None and message["role"] == source.role:
         for form, show in FORMS.items():
@@ -197,13 +199,13 @@ def save_prompt_logs(connection: Connection, given: Sequence[tuple[PromptLog, in
     files: list[tuple[int, bytes]] = []
     rows: list[dict[str, Any]] = []
     for log, context_id, unsaved in given:
-        content: list[Kept] = []
+        content: list[dict[str, Any]] = []
         for kept, blobs in unsaved.values():
             files += zip(repeat(context_id), blobs.values())
             if content and "shown" in kept and kept["shown"] == content[-1].get("shown"):
-                content[-1] = _history(kept["shown"], [*content[-1]["ids"], *kept["ids"]])
+                content[-1]["ids"] += kept["ids"]
             else:
-                content.append(kept)
+                content.append({**kept, "ids": [*kept["ids"]]} if "shown" in kept else dict(kept))
         place = min(unsaved)
         rows.append({"turn_id": log.turn_id, "seq": place, "context_id": context_id, "content": dumps(content)})
     if files:
