@@ -41,12 +41,13 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 
 def is_of_this_machine(address: str, port: int) -> bool:
     """Return whether an address is one that this machine has itself. Nothing is sent."""
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        try:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as asking:
             asking.connect((address, port))
-        except OSError:  # there is no way to it
-            return False
-        return str(asking.getsockname()[0]) == address
+            return str(asking.getsockname()[0]) == address
+    except OSError:  # there is no way to it, or no IPv6
+        return False
 
 
 _PIECE: Final = 65_536

@@ -1,7 +1,9 @@
 """Asking for a page: what comes is bounded in time, size and kind, whatever its server does."""
 
 import asyncio
+import errno
 import gzip
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -157,6 +159,22 @@ async def test_the_next_address_of_a_name_is_asked_where_one_takes_no_connection
     web.down.add(PUBLIC)
     with pytest.raises(PageRefused, match="its server is not there"):
         await fetcher.fetch(HERE)
+
+
+async def test_a_machine_without_version_6_asks_at_the_addresses_of_version_4(
+    web: PagesWeb, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Socket(socket.socket):
+        def __init__(self, family: int = -1, *args: int, **options: int) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+            super().__init__(family, *args, **options)
+
+    monkeypatch.setattr(socket, "socket", Socket)
+    web.names["site.example"] = ["2606:4700::1111", PUBLIC]
+    web.pages["site.example/"] = page("here", "text/plain")
+    web.down.add("2606:4700::1111")
+    assert (await fetcher.fetch(HERE)).data == b"here"
 
 
 async def test_an_address_of_version_6_is_named_as_it_is_written(web: PagesWeb, fetcher: PageFetcher) -> None:
