@@ -378,5 +378,7 @@ async def test_a_request_is_sent_once_on_a_new_connection_and_twice_at_most() ->
 
 def test_aiohttp_still_has_the_private_members_that_the_connector_overrides() -> None:
     connector = inspect.getsource(aiohttp.connector)
-    assert [each for each in ("_factory", "_get", "_release", "_close") if f"self.{each}" not in connector] == []
+    assert [
+        each for each in ("_factory", "_get", "_loop", "_release", "_close") if f"self.{each}" not in connector
+    ] == []
     assert "self._payload" in inspect.getsource(ResponseHandler)
