@@ -4,7 +4,7 @@ A turn is found by the event that brought it, or else by where its answer stands
 so it is found before the transaction that writes, which then looks only at what came since.
 
 A turn that is under way writes nothing back: its row goes first, and without it nothing of it is stored any more (see
-`TurnSaver`). What it was to answer and is not forgotten itself is asked again.
+`save_turn`). What it was to answer and is not forgotten itself is asked again.
 """
 
 from collections.abc import Collection

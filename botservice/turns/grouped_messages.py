@@ -23,7 +23,7 @@ from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
 from botservice.turns.turn_messages import OpeningMessages, clear_forgotten, prepare_messages, store_messages, task_of
-from botservice.turns.turn_saver import TurnSaver
+from botservice.turns.turn_saver import save_turn
 from botservice.turns.unanswered_turns import FailedTurns
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class QuestionParts:
             return bool(notes) and erase_returning(connection, context.id, opening.heard, stored, notes, now)
 
         gone: list[bool] = []
-        await TurnSaver(context, claim).save_with(write, gone.append)
+        await save_turn(context, claim, write, gone.append)
         if any(gone):
             await clear_forgotten(context, turn.id)
 

@@ -28,7 +28,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.suspension import Suspension
 from botservice.turns.transport import Live
-from botservice.turns.turn_saver import TurnSaver
+from botservice.turns.turn_saver import save_turn
 from botservice.turns.usage_recorder import UsageRecorder
 from botservice.turns.waiting_calls import WaitingCall
 
@@ -53,7 +53,6 @@ class OpenStep:
         options: RunOptions,
         suspension: Suspension,
         claim: Claim,
-        saver: TurnSaver,
         bill: UsageRecorder,
         interruption: Interruption,
         call_back: Callable[[MemoryStep], Awaitable[None]],
@@ -71,7 +70,6 @@ class OpenStep:
         self._context = context
         self._turn = turn
         self._claim = claim
-        self._saver = saver
         self._bill = bill
         self._interruption = interruption
         self._suspension = suspension
@@ -116,7 +114,7 @@ class OpenStep:
             self.waiting = waiting
             context.last_step_number, context.steps_taken = number, taken
 
-        await self._saver.save_with(write_open, take_note, step)
+        await save_turn(context, self._claim, write_open, take_note, opened=step)
         if self.waiting is not None:
             raise self.waiting
         return await self._run_calls(step, tools)  # what was judged, and nothing that has come since
@@ -178,10 +176,12 @@ class OpenStep:
         def take_note(goes_on: bool) -> None:  # noqa: FBT001 - what was written
             self._is_waiting = not goes_on
 
-        await self._saver.save_with(
+        await save_turn(
+            self._context,
+            self._claim,
             lambda connection, _: resume_turn(connection, turn.id, turn.context_id, row_id, step.tool_calls or (), now),
             take_note,
-            step,
+            opened=step,
         )
         if self._is_waiting:
             raise WorkCut
@@ -240,7 +240,7 @@ class OpenStep:
         def take_note(waiting: TurnWaiting) -> None:
             self.waiting = waiting
 
-        await self._saver.save_with(write, take_note, step)
+        await save_turn(self._context, self._claim, write, take_note, opened=step)
         assert self.waiting is not None, "it is stored"  # noqa: S101 - an invariant
         raise self.waiting
 
@@ -270,7 +270,7 @@ class OpenStep:
             if is_untrusted:
                 note_untrusted(connection, self._context.id)
 
-        await self._saver.save_with(write)
+        await save_turn(self._context, self._claim, write)
         await self._call_back(step)
 
     async def _stopped_outcomes(self, step: ActionStep, ended: Mapping[int, ToolOutcome]) -> list[ToolOutcome]:

@@ -29,7 +29,7 @@ from botservice.turns.queries import begin_turns, finish_turns, insert_turns, tu
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, Transport, TurnMessage
 from botservice.turns.turn import StoredEvent, Turn, tell_end
-from botservice.turns.turn_saver import TurnSaver
+from botservice.turns.turn_saver import save_turn
 
 
 async def begin_turn(
@@ -160,7 +160,7 @@ async def _save(
     _remember(context, opening, stored)
     await _check_forgotten(context, claim, turn_id, opening, stored)
     if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
-        await TurnSaver(context, claim).save()
+        await save_turn(context, claim)
     return turn_id
 
 
@@ -339,7 +339,7 @@ async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id:
     if context.task is not None:
         left = task_of(heard)
         context.task.task, context.task.task_images = left.task, left.task_images
-        await TurnSaver(context, claim).save()
+        await save_turn(context, claim)
 
     def erase(connection: Connection) -> None:
         erase_event(connection, turn_id)

@@ -1,4 +1,4 @@
-"""The saver of a turn: every step, and the answer with the end of its turn, in one transaction with all it owes."""
+"""Saving a turn: every step, and the answer with the end of its turn, in one transaction with all it owes."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -55,61 +55,48 @@ class _Save:
     also: Also[Any] | TurnAnswer | None
 
 
-class TurnSaver:
-    """Stores the changed steps and metadata of one context."""
+async def save_turn(
+    context: AgentContext,
+    claim: Claim,
+    also: Also[T] | TurnAnswer | None = None,
+    then: Callable[[T], object] | None = None,
+    *,
+    opened: MemoryItem | None = None,
+) -> None:
+    """Store the changed steps and metadata of a context, in one transaction with what `also` writes.
 
-    def __init__(self, context: AgentContext, claim: Claim) -> None:
-        self._context = context
-        self._claim = claim
+    An answer ends the turn. Nothing happens where nothing changed and nothing else is written.
 
-    async def save(self, opened: MemoryItem | None = None) -> None:
-        """Store what changed; nothing happens where nothing did.
+    Args:
+        then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled. For an
+            answer that is the stored message, and the delivery that is to be sent now, if one is.
+        opened: A step that is in no list yet, because its calls have not all ended.
 
-        Args:
-            opened: A step that is in no list yet, because its calls have not all ended.
+    Raises:
+        ClaimLost: another process works on the context.
+        InvalidField: something that is no item was put among the steps, or no JSON into the metadata.
+    """
+    changes = context.records.changes(context.memory.steps, opened)
+    metadata = context.changed_metadata()
+    if not changes and metadata is None and also is None:
+        return
 
-        Raises:
-            ClaimLost: another process works on the context.
-            InvalidField: something that is no item was put among the steps, or no JSON into the metadata.
-        """
-        await self.save_with(None, opened=opened)
+    def confirm(written: tuple[list[int], Any]) -> None:
+        row_ids, result = written
+        context.records.confirm(changes, row_ids)
+        if metadata is not None:
+            context.confirm_metadata(metadata)
+        if then is not None:
+            then(result)
 
-    async def save_with(
-        self,
-        also: Also[T] | TurnAnswer | None,
-        then: Callable[[T], object] | None = None,
-        opened: MemoryItem | None = None,
-    ) -> None:
-        """Store what changed in one transaction with what `also` writes, or with the answer, which ends the turn.
-
-        Args:
-            then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled. For
-                an answer that is the stored message, and the delivery that is to be sent now, if one is.
-        """
-        context = self._context
-        changes = context.records.changes(context.memory.steps, opened)
-        metadata = context.changed_metadata()
-        if not changes and metadata is None and also is None:
-            return
-
-        def confirm(written: tuple[list[int], Any]) -> None:
-            row_ids, result = written
-            context.records.confirm(changes, row_ids)
-            if metadata is not None:
-                context.confirm_metadata(metadata)
-            if then is not None:
-                then(result)
-
-        save = _Save(context, changes, metadata, also)
-        writing = context.storage.issue_for(
-            save, _save_all, fence=self._claim, sort_key=(context.id,), is_waited_for=True
-        )
-        try:
-            written = await writing
-        except asyncio.CancelledError:
-            confirm(writing.result())  # a write that was issued happens: know of it before going away
-            raise
-        confirm(written)
+    save = _Save(context, changes, metadata, also)
+    writing = context.storage.issue_for(save, _save_all, fence=claim, sort_key=(context.id,), is_waited_for=True)
+    try:
+        written = await writing
+    except asyncio.CancelledError:
+        confirm(writing.result())  # a write that was issued happens: know of it before going away
+        raise
+    confirm(written)
 
 
 def _save_all(connection: Connection, saves: Sequence[_Save]) -> list[tuple[list[int], Any]]:

@@ -39,7 +39,7 @@ from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspension import Suspension
 from botservice.turns.transport import Live, Payload, Transport
 from botservice.turns.turn import Delivery, Turn
-from botservice.turns.turn_saver import TurnAnswer, TurnSaver
+from botservice.turns.turn_saver import TurnAnswer, save_turn
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,6 @@ class TurnWork(AgentLoop):
         self._claim = claim
         self._transport = transport
         self._live = live
-        self._saver = TurnSaver(context, claim)
         self._bill = UsageRecorder(options, context, turn)
         self._sub_agents: SubAgents | None = None
         self._checks = options.agent.final_answer_checks
@@ -106,7 +105,7 @@ class TurnWork(AgentLoop):
         self._bill.watch()
         opened = self._opened
         try:
-            await self._saver.save(None if opened is None else opened.step)
+            await self.save()
             if self._is_new:
                 await self._announce_task()
             begun = None if opened is None else await opened.finish()
@@ -127,8 +126,11 @@ class TurnWork(AgentLoop):
         """Store what a call of the model took that was cut off because the question has grown."""
         self._bill.take_cut_off("")
         now = self._clock()
-        await self._saver.save_with(
-            lambda connection, _: self._bill.write(connection, now), lambda _: self._bill.confirm()
+        await save_turn(
+            self.context,
+            self._claim,
+            lambda connection, _: self._bill.write(connection, now),
+            lambda _: self._bill.confirm(),
         )
 
     def listen(self, live: Live | None) -> None:
@@ -159,7 +161,7 @@ class TurnWork(AgentLoop):
             finish_turn(connection, self._turn.id, now, Outcome.STOPPED)
             close_pending(connection, self._turn.id)
 
-        await self._saver.save_with(write_stopped)
+        await save_turn(self.context, self._claim, write_stopped)
 
     async def act(self, action: Action, started_at: datetime) -> ActionStep:
         """Open the step that the agent wants to take, and run its calls once none needs approval.
@@ -176,7 +178,7 @@ class TurnWork(AgentLoop):
                 self._turn, self.context, self._payloads_of, bool(self._transport.capabilities.buttons)
             )
             self._opened = OpenStep(
-                self._options, suspension, self._claim, self._saver, self._bill, self._interruption, self._call_back
+                self._options, suspension, self._claim, self._bill, self._interruption, self._call_back
             )
             self._opened.live = self._live
         return self._opened
@@ -201,7 +203,7 @@ class TurnWork(AgentLoop):
 
     async def save(self) -> None:
         """Store what was changed in earlier steps."""
-        await self._saver.save()
+        await save_turn(self.context, self._claim, opened=None if self._opened is None else self._opened.step)
 
     async def ask(self, call: AskAgent[T]) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
@@ -250,7 +252,7 @@ class TurnWork(AgentLoop):
             self._count(step)
 
         self.memory.steps.append(step)
-        await self._saver.save_with(write, take_note)
+        await save_turn(self.context, self._claim, write, take_note)
         await self._call_back(step)
 
     async def keep_answer(self, action: FinishAction, started_at: datetime | None = None) -> FinalAnswerStep:
@@ -289,7 +291,7 @@ class TurnWork(AgentLoop):
         answer = TurnAnswer(self._turn, new, now, self._bill.used(now), prepare)
         self.memory.steps.append(step)
         try:
-            await self._saver.save_with(answer, partial(self._take_answer, buttons=shown.buttons))
+            await save_turn(self.context, self._claim, answer, partial(self._take_answer, buttons=shown.buttons))
         finally:
             if self.answer is None:  # it is not stored: nothing was answered
                 self.memory.steps[:] = [each for each in self.memory.steps if each is not step]
@@ -305,7 +307,7 @@ class TurnWork(AgentLoop):
             finish_turn(connection, self._turn.id, now, Outcome.LISTENED)
 
         self.memory.steps.append(step)
-        await self._saver.save_with(write, lambda _: self._bill.confirm())
+        await save_turn(self.context, self._claim, write, lambda _: self._bill.confirm())
         self.answer, self.outcome = Message(None, Role.ASSISTANT, "", created_at=now), Outcome.LISTENED
         await self._call_back(step)
 
@@ -357,7 +359,7 @@ class TurnWork(AgentLoop):
             logger.warning("step_callback_put_no_step")
         if failures:
             step.set_value("callback_errors", failures)
-        await self._saver.save(None if self._opened is None else self._opened.step)
+        await self.save()
 
     def with_files(self, action: FinishAction) -> FinishAction:
         """Return what the model answers with the files that tools of this turn gave."""

@@ -38,11 +38,11 @@ async def test_any_edits_are_stored(sqlite_storage, done):
         elif kind == "resume":
             run = await service.resume(context)
         elif kind == "store":
-            await run._work._saver.save()
+            await run._work.save()
             assert (await context.load_memory()).steps == once_each(run.memory.steps)
         else:
             edit(run.memory.steps, kind, place, argument)
-    await run._work._saver.save()
+    await run._work.save()
     assert (await context.load_memory()).steps == once_each(run.memory.steps)
     again = await AgentContext.get_or_create(sqlite_storage, context.context_keys)
     assert again.memory.steps == once_each(run.memory.steps)

@@ -120,7 +120,7 @@ async def test_many_steps_put_into_one_place_keep_their_order(context, storage):
     for number in range(70):
         run.memory.steps.insert(1, ActionStep(number))
         if number % 10 == 0:
-            await run._work._saver.save()
+            await run._work.save()
     await run.step()
     assert [step.step for step in (await context.load_memory()).steps[1:]] == [*range(69, -1, -1), 1, 2]
 
