@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -42,19 +42,17 @@ T = TypeVar("T", bound=StrEnum)
 
 OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
-NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 HAND_OVER = "hand_over"
 """Built in as well, where OWNERS or ALERTS_TO says who can be called."""
 WEB_TOOLS = ("fetch_page", "web_search")
 """Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
 _TOOLS = (*BUILTIN_TOOLS, HAND_OVER, *WEB_TOOLS)
-_NO_TOOLS = "none"
+_NONE = "none"
 _HARMLESS = re.compile(r"[a-z][a-z_ ]{0,31}")
 DEFAULT_MCP_FILE = Path("mcp.json")
 DEFAULT_HOOKS_FILE = Path("hooks.json")
 _SKILLS = Path("skills")
-_NO_SKILLS = "none"
 SHORTEST_ADMIN_TOKEN = 16
 NOTES_TOKENS = 600
 
@@ -67,77 +65,61 @@ _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _API_KEY = re.compile(r"[!-~]+")  # it travels in a header
 _A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
+_RANDOM_TEXT = "a random text of 16 characters or more, such as `openssl rand -hex 16` gives"
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
-# What a person is told that a setting must be, where it is not.
+# What a person is told that a setting must be, where its type does not say it all: see `_must_be`.
 _MUST_BE = {
     # pragma: allowlist nextline secret
     "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
     "openai_api_key": "a key as its server gave it, without spaces, in plain letters, digits and signs",
     "openai_fallback_models": "names of models on the same server, with commas between them",
-    "openai_api": "auto, responses or chat",
-    "openai_reasoning_effort": "none, minimal, low, medium, high, xhigh or max; unset for the model's own",
-    "openai_reasoning_summary": "off, auto, concise or detailed",
     "openai_base_url": "the address of an OpenAI-compatible server, such as http://localhost:11434/v1",
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
-    "telegram_guests": "on or off",
     "telegram_plain_chats": "numbers of chats, such as 42, -1001234567890",
-    "telegram_rich_messages": "on or off",
     "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
     "encryption_key": "random texts of 32 characters or more, with commas between them where there are several",
     "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
     "slack_app_token": "an app-level token, which begins with xapp-",
     "slack_bot_token": "a bot's token, which begins with xoxb-",
-    "slack_listen": "threads or channels",
-    "slack_pings": "none, users or all",
-    "slack_unfurl": "true or false",
-    "link_previews": "on or off",
-    "record_transitions": "on or off",
     "public_url": "the https address where platforms reach this service, without a path, a user, a password, ? or # "
     "(http only to a loopback address); give each bot a host name or a port of its own",
-    "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
-    "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
-    "api_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    **dict.fromkeys(("admin_token", "metrics_token", "api_token"), _RANDOM_TEXT),
     "database_idle_seconds": "a number of seconds above 0",
     "alerts_to": f"a chat: {CHAT_FORMS}",
-    "exports_per_day": "a whole number, 1 or more",
-    "metrics_port": "a number from 0 to 65535",
-    "web_access": "admin or link",
-    "port": "a number from 0 to 65535",
     "bot_name": "a name of at most 64 characters, in one line",
     "bot_app": "a module and what it calls its AgentService, such as bot:service",
-    "max_steps": "a whole number, 0 or more",
-    "window_tokens": "a whole number, 0 or more",
-    "search_k": "a whole number, 0 or more",
     "tools": f"a list, with commas between them, of {', '.join(_TOOLS)}; or none",
-    "fetch_asks": "made-up, never or always",
-    "search_tokens": "a whole number, 0 or more",
-    "observe": "on or off",
-    "group_answers": "mentioned or listening",
-    "unasked_per_hour": "a whole number, 0 or more",
-    "notes_tokens": "a whole number, 0 or more",
-    "knowledge_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
     "hooks_config": "a file such as hooks.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
     "approval_hours": "a number of hours above 0",
-    "access": "open, allow or pairing",
     "owners": "people such as telegram:42 (a number, no @name), slack:T024BE7LD:U2147483697",
     "allowed": "people and chats by their ids: telegram:42, telegram:-100123, slack:T024BE7LD:C2147483705",
-    "budget_person": _A_LIMIT,
-    "budget_chat": _A_LIMIT,
-    "budget_service": _A_LIMIT,
+    **dict.fromkeys(("budget_person", "budget_chat", "budget_service"), _A_LIMIT),
     "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED/WRITE, such as: gpt-6.1-terra=1/5/0.05/1.25",
-    "max_answer_tokens": "a whole number, 1 or more",
-    "max_turns": "a whole number from 1 to 4096",
-    "max_waiting": "a whole number, 1 or more",
     "keep_steps_days": "a whole number of days, 1 or more, or forever",
     "keep_events_days": "a whole number of days, 3 or more, or forever",
     "ledger_days": "a whole number of days, 1 or more, or forever",
-    "log_level": "DEBUG, INFO, WARNING or ERROR",
-    "log_format": "text or json",
 }
+
+
+def _must_be(name: str) -> str:
+    """Return what a person is told that a setting must be."""
+    field = Settings.model_fields[name]
+    kind: Any = field.annotation
+    while inner := get_args(kind):  # of what may be unset, or has a validator
+        kind = inner[0]
+    if name in _MUST_BE:
+        return _MUST_BE[name]
+    if kind is bool:
+        return "on or off"
+    if kind is int:
+        least, most = (next((getattr(x, it) for x in field.metadata if hasattr(x, it)), None) for it in ("ge", "le"))
+        return f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
+    *others, last = kind if issubclass(kind, StrEnum) else ["a text"]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _database_url(value: str) -> str:
@@ -242,7 +224,7 @@ def _bot_app(value: str) -> str:
 def _tools(text: str) -> tuple[str, ...]:
     """Return the names of built-in tools that a list has, each once."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    if names == [_NO_TOOLS]:
+    if names == [_NONE]:
         return ()
     for number, name in enumerate(names, start=1):
         if name not in _TOOLS:
@@ -287,7 +269,7 @@ class _Environment(BaseSettings):
             return cls(**{"_env_file": env_file, **overrides})
         except ValidationError as error:
             names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
-            wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
+            wrong = [f"{name.upper()} must be {_must_be(name)}" for name in names]
             causes = [each.get("ctx", {}).get("error") for each in error.errors()]
             for cause in causes:
                 if isinstance(cause, UnknownTool):
@@ -350,7 +332,7 @@ class ModelSettings(_Environment):
         if self.local_embedding_model is not None:
             return None
         if self.openai_embedding_model is not None:
-            return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
+            return None if self.openai_embedding_model.lower() == _NONE else self.openai_embedding_model
         is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL
         return DEFAULT_EMBEDDING_MODEL if self.openai_api_key is not None and is_openai else None
 
@@ -536,23 +518,17 @@ class Settings(ModelSettings):
     @property
     def mcp_file(self) -> Path | None:
         """The file that names MCP servers, or None if there is none."""
-        if self.mcp_config is not None:
-            return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
-        return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
+        return _chosen(self.mcp_config, DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None)
 
     @property
     def hooks_file(self) -> Path | None:
         """The file that names hooks, or None if there is none."""
-        if self.hooks_config is not None:
-            return None if self.hooks_config.lower() == _NO_TOOLS else Path(self.hooks_config)
-        return DEFAULT_HOOKS_FILE if DEFAULT_HOOKS_FILE.is_file() else None
+        return _chosen(self.hooks_config, DEFAULT_HOOKS_FILE if DEFAULT_HOOKS_FILE.is_file() else None)
 
     @property
     def skills_folder(self) -> Path | None:
         """Where skills lie, or None if there are none, or none are wanted."""
-        if self.skills is None:
-            return _SKILLS if _SKILLS.is_dir() else None
-        return None if self.skills.lower() == _NO_SKILLS else Path(self.skills).expanduser()
+        return _chosen(self.skills, _SKILLS if _SKILLS.is_dir() else None)
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""
@@ -561,6 +537,13 @@ class Settings(ModelSettings):
         addresses = (self.database_url, self.openai_base_url, self.telegram_api_url, self.slack_api_url)
         passwords = [password for each in addresses if each is not None and (password := _password_in(each))]
         return [*found, *passwords, *map(unquote, passwords)]
+
+
+def _chosen(given: str | None, usual: Path | None) -> Path | None:
+    """Return the file or folder that a setting names, or the usual one where it is unset."""
+    if given is None:
+        return usual
+    return None if given.lower() == _NONE else Path(given).expanduser()
 
 
 def _password_in(address: str) -> str | None:

@@ -49,7 +49,7 @@ def test_a_wrong_setting_is_said_and_everything_else_is_tried_all_the_same(
     code, said, error = run("doctor")
     assert (code, error) == (1, "")
     assert "✗ setting    TELEGRAM_BOT_TOKEN must be a token from @BotFather" in said
-    assert "✗ setting    PORT must be a number" in said
+    assert "✗ setting    PORT must be a whole number from 0 to 65535" in said
     assert "✓ database" in said
     assert "hidden" not in said
 

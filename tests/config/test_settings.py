@@ -78,7 +78,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("SLACK_API_URL", ["slack.com"], "https://slack.com/api/"),
     ("SLACK_LISTEN", ["everything"], "threads or channels"),
     ("SLACK_PINGS", ["some"], "none, users or all"),
-    ("SLACK_UNFURL", ["perhaps"], "true or false"),
+    ("SLACK_UNFURL", ["perhaps"], "on or off"),
     ("ENCRYPTION_KEY", ["short", ","], "32 characters"),
     (
         "PUBLIC_URL",
