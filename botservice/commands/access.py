@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from botservice.commands.command import Command
+from botservice.commands.command import Command, CommandRefused, require_owner
 from botservice.core.errors import BotServiceError, SetBySettings
 from botservice.core.formatted_text import FormattedText
 from botservice.core.message_references import ReferenceKind
@@ -34,10 +34,8 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     # A code may be written in groups of letters; the name of a person or a chat is one word.
     what = "".join(named) if as_code("".join(named)) is not None else " ".join(named)
     is_here = not what and not request.message.is_private
-    if request.role is not AccessRole.OWNER and not (
-        is_here and role is AccessRole.MEMBER and request.role is AccessRole.MEMBER
-    ):
-        return CommandAnswer(request.say("access.for_owners"))
+    if not (is_here and role is AccessRole.MEMBER and request.role is AccessRole.MEMBER):
+        require_owner(request)
     if is_here:
         what = chat_name(request.context.context_keys)
     elif not what:
@@ -62,8 +60,7 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
 
 
 async def _revoke(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    require_owner(request)
     name = request.call.arguments.strip()
     kind = None if name or request.message.is_private else SubjectKind.CHAT
     name = name if kind is None else chat_name(request.context.context_keys)
@@ -74,8 +71,7 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
         await request.context.storage.read(lambda connection: access.check_revocable(connection, name))
     except BotServiceError:
         return CommandAnswer(request.say("revoke.by_setting", name=name))
-    if refusal := await _refuse_last_owner(request, name):
-        return refusal
+    await _refuse_last_owner(request, name)
 
     def apply(connection: Connection) -> None:
         _check_last_owner(connection, request, name)
@@ -84,13 +80,17 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(request.say("revoke.done", name=name), apply=apply)
 
 
-async def _refuse_last_owner(request: CommandRequest, name: str) -> CommandAnswer | None:
-    """Return the answer to a person who would leave nobody in charge; None otherwise."""
-    access, author = request.access, request.message.author
-    if access.runs_service(author):
-        return None
-    is_last = await request.context.storage.read(lambda connection: access.is_last_owner(connection, name))
-    return CommandAnswer(request.say("access.last_owner", name=name)) if is_last else None
+async def _refuse_last_owner(request: CommandRequest, name: str) -> None:
+    """Refuse a command that would leave no owner, unless the person runs the service.
+
+    Raises:
+        CommandRefused: it would.
+    """
+    access = request.access
+    if access.runs_service(request.message.author):
+        return
+    if await request.context.storage.read(lambda connection: access.is_last_owner(connection, name)):
+        raise CommandRefused(request.say("access.last_owner", name=name))
 
 
 def _check_last_owner(connection: Connection, request: CommandRequest, name: str) -> None:
@@ -113,8 +113,7 @@ async def _is_platform_known(name: str, request: CommandRequest) -> bool:
 
 
 async def _list(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    require_owner(request)
     if not request.message.is_private:
         return CommandAnswer(request.say("access.in_private"))
     access = request.access
@@ -124,8 +123,7 @@ async def _list(request: CommandRequest) -> CommandAnswer:
 
 
 async def _set_roles(request: CommandRequest) -> CommandAnswer:
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    require_owner(request)
     words, access, storage = request.call.arguments.split(), request.access, request.context.storage
     name = words.pop(0) if words and ":" in words[0] else _find_replied_to(request)
     roles, by = [each.lower() for each in words], person_name(request.message.author)
@@ -138,8 +136,8 @@ async def _set_roles(request: CommandRequest) -> CommandAnswer:
     except BotServiceError:
         return CommandAnswer(request.say("role.how"))
     is_demoted = OWNER_ROLE not in roles
-    if is_demoted and (refusal := await _refuse_last_owner(request, name)):
-        return refusal
+    if is_demoted:
+        await _refuse_last_owner(request, name)
 
     def apply(connection: Connection) -> None:
         if is_demoted:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from botservice.commands.command import Command
+from botservice.commands.command import Command, CommandRefused
 from botservice.core.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import InboundMessage
@@ -31,6 +31,8 @@ async def obey(command: Command, request: CommandRequest) -> CommandAnswer:
     """
     try:
         answer = _checked(await command.handler(request))
+    except CommandRefused as refusal:
+        return CommandAnswer(refusal.text)
     except _PASSING:
         raise
     except Exception as error:

@@ -6,6 +6,8 @@ from re import fullmatch
 
 from botservice.core.argument_checks import check, check_can, check_listed, is_async
 from botservice.core.errors import BotServiceError, InvalidArgument
+from botservice.core.formatted_text import FormattedText
+from botservice.people.access_values import AccessRole
 from botservice.people.fact_queries import is_private
 from botservice.people.identities import Identity
 from botservice.people.queries import ensure_identity, find_identity, note_audience
@@ -79,15 +81,36 @@ class Asker:
         return self.identity.person_id
 
 
-def unknown(request: CommandRequest) -> CommandAnswer:
-    """Return the answer for an asker without an identity, or of whom nothing is known."""
-    return CommandAnswer(request.say("memory.nobody" if request.is_let_in else "forget.nothing_kept"))
+class CommandRefused(Exception):
+    """A command is refused.
+
+    Attributes:
+        text: What the person is told.
+    """
+
+    def __init__(self, text: FormattedText) -> None:
+        super().__init__(text.plain)
+        self.text = text
 
 
-async def find_asker(request: CommandRequest) -> Asker | None:
-    """Return who gives a command, stored if new, or None for a person without an identity.
+def require_owner(request: CommandRequest) -> None:
+    """Refuse a command that only owners may give.
 
-    Nor is anybody made known by asking who has no access.
+    Raises:
+        CommandRefused: the person is not an owner.
+    """
+    if request.role is not AccessRole.OWNER:
+        raise CommandRefused(request.say("access.for_owners"))
+
+
+async def find_asker(request: CommandRequest, *, in_private: str | None = None) -> Asker:
+    """Return who gives a command, stored if new; nothing is stored about a person without access.
+
+    Args:
+        in_private: The key of the refusal where others listen; None if that does not matter.
+
+    Raises:
+        CommandRefused: the person has no identity, nothing is known of them, or others listen.
     """
     author, context = request.message.author, request.context
 
@@ -99,4 +122,9 @@ async def find_asker(request: CommandRequest) -> Asker | None:
         note_audience(connection, context.id, [(author, identity)], is_private=request.message.is_private)
         return None if identity is None else Asker(identity, is_private(connection, context.id, author))
 
-    return await context.storage.write(note, fence=request.claim, sort_key=(context.id,))
+    asker = await context.storage.write(note, fence=request.claim, sort_key=(context.id,))
+    if asker is None:
+        raise CommandRefused(request.say("memory.nobody" if request.is_let_in else "forget.nothing_kept"))
+    if in_private is not None and not asker.is_alone:
+        raise CommandRefused(request.say(in_private))
+    return asker

@@ -4,14 +4,13 @@ import itertools
 import re
 from typing import Final
 
-from botservice.commands.command import Command
+from botservice.commands.command import Command, require_owner
 from botservice.core.chat_addresses import address_of
 from botservice.core.errors import KnowledgeError
 from botservice.core.formatted_text import Span
 from botservice.core.messages import Attachment, Button
 from botservice.knowledge.indexer import ALL, KnowledgeIndexer
 from botservice.knowledge.stored_documents import StoredDocuments
-from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
 from botservice.texts.formatted import below, line, words
 from botservice.turns.commands import CommandAnswer, CommandRequest
@@ -35,8 +34,7 @@ async def _show(request: CommandRequest) -> CommandAnswer:
 
 async def _learn(request: CommandRequest) -> CommandAnswer:
     """Add the file that was sent last to the documents; ask who may read it where that is not said."""
-    if request.role is not AccessRole.OWNER:
-        return CommandAnswer(request.say("access.for_owners"))
+    require_owner(request)
     file = await _find_file(request)
     if file is None or not file.name or file.data is None:
         return CommandAnswer(request.say("learn.nothing"))

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from botservice.commands.command import Asker, Command, find_asker, unknown
+from botservice.commands.command import Asker, Command, find_asker
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Attachment, Button
 from botservice.core.quoting import shortened
@@ -25,8 +25,6 @@ _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s
 
 async def _forget(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
-    if asker is None:
-        return unknown(request)
     order = _ORDER.fullmatch(request.call.arguments.strip())
     if order is None:
         return await _of_a_message(request, asker, None) if request.message.replies_to else _ask_what(request)
@@ -133,11 +131,7 @@ LAST: Final = "last"
 
 
 async def _export(request: CommandRequest) -> CommandAnswer:
-    asker = await find_asker(request)
-    if asker is None:
-        return unknown(request)
-    if not asker.is_alone:
-        return CommandAnswer(request.say("export.in_private"))
+    asker = await find_asker(request, in_private="export.in_private")
     context, turn_id, identity = request.context, request.turn.id, asker.identity
     most = request.budgets.exports_per_day + (request.call.arguments.strip().lower() == LAST)
     possible_at = await context.storage.write(

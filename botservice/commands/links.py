@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from botservice.commands.command import Asker, Command, find_asker
+from botservice.commands.command import Asker, Command, CommandRefused, find_asker
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
 from botservice.people.identities import (
@@ -45,8 +45,6 @@ _CONFIRM: Final = "/link confirm"
 
 async def _link(request: CommandRequest) -> CommandAnswer:
     asker = await _find_alone(request)
-    if isinstance(asker, CommandAnswer):
-        return asker
     match request.call.arguments.split():
         case []:
             return await _offer(request, asker)
@@ -111,8 +109,6 @@ async def _confirm(request: CommandRequest, asker: Asker, offer_id: int) -> Comm
 
 async def _unlink(request: CommandRequest) -> CommandAnswer:
     asker = await _find_alone(request)
-    if isinstance(asker, CommandAnswer):
-        return asker
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
     others = [each for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
     if not others:
@@ -121,14 +117,16 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(text, apply=lambda connection: part_identity(connection, asker.identity, request.now))
 
 
-async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
-    """Return the asker in a private chat, or the refusal for anywhere else."""
-    asker = await find_asker(request)
-    if asker is None:
-        return CommandAnswer(request.say("memory.nobody"))
+async def _find_alone(request: CommandRequest) -> Asker:
+    """Return the asker in a private chat that is not one of a browser.
+
+    Raises:
+        CommandRefused: it is another one.
+    """
+    asker = await find_asker(request, in_private="link.in_private")
     if is_browser_account(asker.identity.platform, asker.identity.platform_id):
-        return CommandAnswer(request.say("web.elsewhere"))
-    return asker if asker.is_alone else CommandAnswer(request.say("link.in_private"))
+        raise CommandRefused(request.say("web.elsewhere"))
+    return asker
 
 
 def _listed(accounts: Sequence[Identity]) -> FormattedText:
@@ -155,11 +153,7 @@ def web_command(public_url: str | None) -> Command:
 
 
 async def _answer(public_url: str | None, request: CommandRequest) -> CommandAnswer:
-    asker = await find_asker(request)
-    if asker is None:
-        return CommandAnswer(request.say("memory.nobody"))
-    if not asker.is_alone:
-        return CommandAnswer(request.say("web.in_private"))
+    asker = await find_asker(request, in_private="web.in_private")
     if request.call.arguments.strip().lower() == "off":
         return CommandAnswer(
             request.say("web.off"), apply=lambda connection: close_browsers(connection, asker.person_id)

@@ -33,8 +33,6 @@ _NOTE_ORDER: Final = re.compile(r"delete\s+n(\d{1,18})", re.IGNORECASE)
 
 async def _memory(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
-    if asker is None:
-        return CommandAnswer(request.say("memory.nobody"))
     # Where others listen, only what may be told there can be seen or changed: the answer would tell the rest.
     visible_in = None if asker.is_alone else request.context.id
     known = await request.context.storage.read(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Final
 
-from botservice.commands.command import Command
+from botservice.commands.command import Command, CommandRefused, require_owner
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.metadata_changes import with_key
 from botservice.conversation.pausing import Pause, read_duration, set_pause
@@ -24,29 +24,31 @@ logger = logging.getLogger(__name__)
 _ASK_SECONDS: Final = 5.0  # the conversation waits meanwhile
 
 
-async def _refuse(request: CommandRequest) -> CommandAnswer | None:
-    """Return the answer to a person who is in charge of nothing here; None to owners, and to the administrators.
+async def _require_authority(request: CommandRequest) -> None:
+    """Refuse a command of a person who is neither an owner nor an administrator of this chat.
 
     The platform is asked each time: an administrator of yesterday may be none today.
+
+    Raises:
+        CommandRefused: the person is neither, or the platform does not say.
     """
     if request.role is AccessRole.OWNER:
-        return None
+        return
     try:
         async with asyncio.timeout(_ASK_SECONDS):
             is_administrator = await request.is_administrator()
     except (DeliveryError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
         logger.warning("command.administrator_unknown", extra={"context": request.context.id, "reason": reason})
-        return CommandAnswer(request.say("access.not_checked"))
-    if is_administrator:
-        return None
-    is_nobody = is_administrator is None  # the platform knows no administrators here
-    return CommandAnswer(request.say("access.for_owners" if is_nobody else "access.for_administrators"))
+        raise CommandRefused(request.say("access.not_checked")) from error
+    if is_administrator is None:  # the platform knows no administrators here
+        require_owner(request)
+    elif not is_administrator:
+        raise CommandRefused(request.say("access.for_administrators"))
 
 
 async def _pause(request: CommandRequest) -> CommandAnswer:
-    if refusal := await _refuse(request):
-        return refusal
+    await _require_authority(request)
     lasts = read_duration(request.call.arguments)
     if request.call.arguments.strip() and lasts is None:
         return CommandAnswer(request.say("pause.how"))
@@ -60,8 +62,7 @@ async def _pause(request: CommandRequest) -> CommandAnswer:
 
 
 async def _resume(request: CommandRequest) -> CommandAnswer:
-    if refusal := await _refuse(request):
-        return refusal
+    await _require_authority(request)
     context, is_in_thread = request.context, _is_in_thread(request)
     if context.pause is None or not context.pause.holds(request.now):
         return CommandAnswer(request.say("resume.nothing"))
@@ -100,8 +101,7 @@ _SWITCHES: Final = {"on": True, "off": False}
 
 
 async def _listen(request: CommandRequest) -> CommandAnswer:
-    if refusal := await _refuse(request):
-        return refusal
+    await _require_authority(request)
     context, gate = request.context, request.gate
     if request.message.is_private or is_direct_topic(context.context_keys):
         return CommandAnswer(request.say("listen.in_groups"))

@@ -237,24 +237,21 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
     if sources.persona:
         yield line(say("why.persona"), " ", words(_cut(sources.persona, _LONGEST)))
     if sources.found:
-        found = [line(words(_cut(each, _LONGEST_EXCERPT if LEFT_OUT in each else _LONGEST))) for each in sources.found]
-        yield below(say("why.found"), _listed(say, found), is_close=True)
+        found = [_cut(each, _LONGEST_EXCERPT if LEFT_OUT in each else _LONGEST) for each in sources.found]
+        yield _listed(say, "why.found", [line(words(each)) for each in found])
         if sources.by_meaning is not None and sources.coverage is not None:
             share = round(100 * sources.coverage)
             yield say("why.by_meaning" if sources.by_meaning else "why.by_words", share=share)
     if sources.documents:
-        quoted = [line(words(_cut(each, _LONGEST))) for each in sources.documents]
-        yield below(say("why.documents"), _listed(say, quoted), is_close=True)
+        yield _listed(say, "why.documents", _in_short(sources.documents))
     if sources.facts and may_see:
-        facts = [line(words(_cut(each, _LONGEST))) for each in sources.facts]
-        yield below(say("why.facts"), _listed(say, facts), is_close=True)
+        yield _listed(say, "why.facts", _in_short(sources.facts))
     elif sources.facts:
         yield line(say("why.facts"), " ", say("why.hidden", count=len(sources.facts)))
     if sources.tools:
-        yield below(say("why.tools"), _listed(say, [_tool(say, *each) for each in sources.tools]), is_close=True)
+        yield _listed(say, "why.tools", [_tool(say, *each) for each in sources.tools])
     if sources.withheld:
-        missing = [line(words(_cut(f"{name} ({roles})", _LONGEST))) for name, roles in sources.withheld.items()]
-        yield below(say("why.withheld"), _listed(say, missing), is_close=True)
+        yield _listed(say, "why.withheld", _in_short(f"{name} ({roles})" for name, roles in sources.withheld.items()))
     yield say(
         "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
@@ -264,10 +261,14 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
     )
 
 
-def _listed(say: Say, entries: Sequence[FormattedText]) -> FormattedText:
-    """Return the first entries of a list, and how many more there are."""
+def _listed(say: Say, key: str, entries: Sequence[FormattedText]) -> FormattedText:
+    """Return a heading with the first entries of a list, and how many more there are."""
     more = [say("why.more", count=len(entries) - _MOST)] if len(entries) > _MOST else []
-    return bulleted([*entries[:_MOST], *more])
+    return below(say(key), bulleted([*entries[:_MOST], *more]), is_close=True)
+
+
+def _in_short(texts: Iterable[str]) -> list[FormattedText]:
+    return [line(words(_cut(each, _LONGEST))) for each in texts]
 
 
 def _money(request: CommandRequest, sources: Sources) -> str | None:
