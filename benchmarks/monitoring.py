@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -82,11 +82,12 @@ async def measure(rounds: int) -> dict[str, list[float]]:
                 await service.prompt(context, f"warm up {number}")
             for _ in range(rounds):
                 for name, taken in spent.items():
-                    on: AbstractContextManager[object] = nullcontext()
-                    if name != "neither":
-                        on = sending_to(metrics) if name == "metrics" else tracing("1")
                     began = time.process_time()
-                    with on:
+                    async with AsyncExitStack() as stack:
+                        if name == "metrics":
+                            stack.enter_context(sending_to(metrics))
+                        elif name == "traces":
+                            await stack.enter_async_context(tracing("1"))
                         for number in range(TURNS):
                             await service.prompt(context, f"what is number {number}?")
                     taken.append((time.process_time() - began) / TURNS * 1000)

@@ -80,7 +80,7 @@ async def serve(
         transports = build_transports(settings, service)
         metrics = metrics_of(service, transports)
         async with (
-            _traced(),
+            tracing(__version__),
             contextlib.AsyncExitStack() as last,
             running(settings, service, transports, has_worker=has_worker, share=share) as application,
             watching_models(settings, service),
@@ -123,17 +123,6 @@ async def _until_ended(storage: Storage, on_ready: Callable[[Callable[[], None]]
             await ending.wait()
 
 
-@contextlib.asynccontextmanager
-async def _traced() -> AsyncIterator[None]:
-    """Trace within the block, if the environment asks for that; the last spans are sent off the event loop."""
-    traced = tracing(__version__)
-    traced.__enter__()
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(traced.__exit__, None, None, None)
-
-
 async def work(
     settings: Settings,
     service: AgentService,
@@ -152,7 +141,7 @@ async def work(
     """
     _check(settings, service, is_split=True)
     async with (
-        _traced(),
+        tracing(__version__),
         running(settings, service, build_transports(settings, service), share=share) as application,
         watching_models(settings, service),
     ):

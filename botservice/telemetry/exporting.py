@@ -1,15 +1,16 @@
 """Tracing, as set by OpenTelemetry's own environment variables; without them it is not even imported."""
 
+import asyncio
 import logging
 import os
 import platform
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 from botservice.core.errors import SettingsError
+from botservice.core.threads import run_in_thread
 from botservice.telemetry.instrumentation import sending_to
 from botservice.telemetry.logs import telling
 
@@ -33,9 +34,9 @@ def asked_exporter(environ: Mapping[str, str]) -> str | None:
     return "otlp" if any(environ.get(name, "").strip() for name in _ENDPOINTS) else None
 
 
-@contextmanager
-def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Trace this process inside the block, if the environment asks for that.
+@asynccontextmanager
+async def tracing(version: str, environ: Mapping[str, str] | None = None) -> AsyncIterator[None]:
+    """Trace this process inside the block, if the environment asks for that; the last spans have two seconds.
 
     Raises:
         SettingsError: it asks for what is not installed or not known.
@@ -58,14 +59,9 @@ def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[
         with sending_to(spans), telling(trace_facts):
             yield
     finally:
-        _end(provider)
-
-
-def _end(provider: Any) -> None:
-    """Send the last spans within a time limit, so that the receiver cannot hold up the end of the process."""
-    ending = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
-    ending.start()
-    ending.join(_LAST_SPANS_SECONDS)
+        with suppress(TimeoutError):  # the receiver cannot hold up the end of the process
+            async with asyncio.timeout(_LAST_SPANS_SECONDS):
+                await run_in_thread(provider.shutdown, name="last spans")
 
 
 def _exporter(name: str, environ: Mapping[str, str]) -> Any:

@@ -73,7 +73,7 @@ def otlp(monkeypatch: pytest.MonkeyPatch) -> Any:
 async def test_a_turn_is_one_trace_with_its_calls_of_models_and_its_tools(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
-    with tracing("1.2.3"):
+    async with tracing("1.2.3"):
         await service.prompt(context, "what is one and two?")
     assert sorted(each.name for each in otlp.spans) == [
         "chat gpt-6.1-terra",
@@ -96,7 +96,7 @@ async def test_a_turn_is_one_trace_with_its_calls_of_models_and_its_tools(storag
 async def test_a_call_of_a_model_says_what_the_conventions_name(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         await service.prompt(context, "what is one and two?")
     first, second = otlp.named("chat gpt-6.1-terra")
     assert (
@@ -122,7 +122,7 @@ async def test_a_call_of_a_model_says_what_the_conventions_name(storage: Storage
 async def test_no_word_that_was_said_is_in_a_trace(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         await service.prompt(context, f"remember {SECRET_WORD}")
     assert otlp.spans
     assert SECRET_WORD not in repr(otlp.spans)
@@ -137,7 +137,7 @@ async def test_contents_go_along_where_they_are_asked_for_and_secrets_never(
     register_secret("sk-very-hidden-key")
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         await service.prompt(context, "my key is sk-very-hidden-key")
     first, second = otlp.named("chat gpt-6.1-terra")
     asked = json.loads(first.facts["gen_ai.input.messages"])
@@ -154,7 +154,7 @@ async def test_a_turn_that_another_process_goes_on_with_stays_one_trace(storage_
     async with Storage.open(storage_url, migrate=True) as storage:
         service = service_with(storage, calling("add", a=1, b=2))
         context = await AgentContext.get_or_create(storage, {"id": "42"})
-        with tracing("1"):
+        async with tracing("1"):
             run = await service.start(context, "what is one and two?")
             await run.step()
             await run.close()
@@ -162,7 +162,7 @@ async def test_a_turn_that_another_process_goes_on_with_stays_one_trace(storage_
     async with Storage.open(storage_url) as storage:
         service = service_with(storage, ANSWER)
         context = await AgentContext.get_or_create(storage, {"id": "42"})
-        with tracing("1"):
+        async with tracing("1"):
             resumed = await service.resume(context)
             assert resumed is not None
             await resumed.finish()
@@ -177,7 +177,7 @@ async def test_turns_of_the_same_number_in_two_databases_are_two_traces(
     for url in (sqlite_url, f"sqlite:///{tmp_path}/other.db"):
         async with Storage.open(url, migrate=True) as storage:
             context = await AgentContext.get_or_create(storage, {"id": "42"})
-            with tracing("1"):
+            async with tracing("1"):
                 await service_with(storage, ANSWER).prompt(context, "hello")
     first, second = otlp.named("invoke_agent agent")
     assert first.facts["botservice.turn.id"] == second.facts["botservice.turn.id"]
@@ -187,8 +187,9 @@ async def test_turns_of_the_same_number_in_two_databases_are_two_traces(
 async def test_a_failed_turn_and_its_failed_call_are_marked(sqlite_storage: Storage, otlp: Receiver) -> None:
     service = service_with(sqlite_storage, LLMError("no such model", is_transient=False))
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-    with tracing("1"), pytest.raises(LLMError):
-        await service.prompt(context, "hello")
+    with pytest.raises(LLMError):
+        async with tracing("1"):
+            await service.prompt(context, "hello")
     (call,), (root,) = otlp.named("chat gpt-6.1-terra"), otlp.named("invoke_agent agent")
     assert (call.is_failed, call.facts["error.type"]) == (True, "LLMError")
     assert (root.is_failed, root.facts["botservice.outcome"]) == (True, "failed")
@@ -199,7 +200,7 @@ async def test_a_tool_that_fails_is_marked_and_one_that_nobody_has_gets_no_name_
 ) -> None:
     service = service_with(sqlite_storage, calling("fail"), calling("made_up_by_a_model"), ANSWER)
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         await service.prompt(context, "hello")
     (failed,), (unknown,) = otlp.named("execute_tool fail"), otlp.named("execute_tool unknown")
     assert (failed.is_failed, failed.facts["error.type"]) == (True, "ValueError")
@@ -219,7 +220,7 @@ async def test_a_log_line_carries_the_ids_of_its_trace(
     configure_logging(level="INFO", style="json")
     service = service_with(sqlite_storage, calling("note"), ANSWER, tools=[note])
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         await service.prompt(context, "hello")
     line = next(json.loads(each) for each in capsys.readouterr().err.splitlines() if '"noted"' in each)
     (run,) = otlp.named("execute_tool note")
@@ -233,7 +234,7 @@ async def test_a_share_of_the_traces_is_kept_whole_or_not_at_all(
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         for _ in range(40):
             await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
     roots = {each.trace for each in otlp.named("invoke_agent agent")}
@@ -268,9 +269,10 @@ def test_tracing_is_on_where_the_standard_variables_say_so(environ: dict[str, st
         ),
     ],
 )
-def test_an_exporter_that_is_not_there_is_named_with_the_remedy(environ: dict[str, str], says: str) -> None:
-    with pytest.raises(SettingsError, match=says), tracing("1", environ):
-        raise AssertionError("it began all the same")
+async def test_an_exporter_that_is_not_there_is_named_with_the_remedy(environ: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        async with tracing("1", environ):
+            raise AssertionError("it began all the same")
 
 
 async def test_answers_come_while_nobody_receives_traces(
@@ -279,7 +281,7 @@ async def test_answers_come_while_nobody_receives_traces(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-    with tracing("1"):
+    async with tracing("1"):
         answer = await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
     assert answer.text == ANSWER.text
 
@@ -291,7 +293,7 @@ async def test_a_process_ends_while_whoever_receives_traces_never_answers(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{mute.getsockname()[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100000")
         context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
-        with tracing("1"):
+        async with tracing("1"):
             await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
 
 
@@ -299,10 +301,9 @@ async def test_a_process_ends_while_whoever_receives_traces_never_answers(
 async def test_what_goes_out_is_a_part_of_its_turn(storage: Storage, otlp: Receiver) -> None:
     with BotApi.running() as api:
         api.add_private_chat(42)
-        with tracing("1"):
-            async with telegram_bot(api, storage):
-                api.person_says("hello", chat_id=42)
-                await api.until(lambda: api.visible_texts(42))
+        async with tracing("1"), telegram_bot(api, storage):
+            api.person_says("hello", chat_id=42)
+            await api.until(lambda: api.visible_texts(42))
     (sent,), (root,) = otlp.named("send telegram"), otlp.named("invoke_agent agent")
     assert (sent.trace, sent.parent) == (root.trace, root.id)
     assert sent.facts["botservice.delivery.attempt"] == 1
@@ -313,10 +314,9 @@ async def test_what_is_sent_again_later_is_a_part_of_its_turn_too(storage: Stora
     with BotApi.running() as api:
         api.add_private_chat(42)
         api.order(server_error(), "sendMessage")
-        with tracing("1"):
-            async with telegram_bot(api, storage, clock=fast_clock()):
-                api.person_says("hello", chat_id=42)
-                await api.until(lambda: api.visible_texts(42))
+        async with tracing("1"), telegram_bot(api, storage, clock=fast_clock()):
+            api.person_says("hello", chat_id=42)
+            await api.until(lambda: api.visible_texts(42))
     (root,) = otlp.named("invoke_agent agent")
     attempts = [each.facts["botservice.delivery.attempt"] for each in otlp.named("send telegram")]
     assert attempts == [1, 2]
@@ -326,9 +326,8 @@ async def test_what_is_sent_again_later_is_a_part_of_its_turn_too(storage: Stora
 async def test_turns_without_an_agent_are_told_with_their_outcome(sqlite_storage: Storage, otlp: Receiver) -> None:
     with BotApi.running() as api:
         api.add_private_chat(42)
-        with tracing("1"):
-            async with telegram_bot(api, sqlite_storage, access=Access(AccessMode.ALLOW)):
-                api.person_says("hello", chat_id=42)
-                await api.until(lambda: api.visible_texts(42))
+        async with tracing("1"), telegram_bot(api, sqlite_storage, access=Access(AccessMode.ALLOW)):
+            api.person_says("hello", chat_id=42)
+            await api.until(lambda: api.visible_texts(42))
     (root,) = otlp.named("invoke_agent agent")
     assert root.facts["botservice.outcome"] == "refused"
