@@ -12,6 +12,7 @@ from botservice.background.maintenance import Maintenance, Retention
 from botservice.config.settings import Settings, reveal
 from botservice.conversation.queries import read_context_keys
 from botservice.core.argument_checks import adopt
+from botservice.core.background_task import background_task
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_alongside
 from botservice.core.states import EventKind
@@ -100,7 +101,9 @@ async def running(
     transports = [adopt(Transport, each) for each in transports]
     async with contextlib.AsyncExitStack() as stack:
         service.storage = storage = await _open_storage(settings, service, stack)
-        await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
+        stack.push_async_callback(service.close)
+        if has_worker:
+            await stack.enter_async_context(background_task(service.agent.tools_now(), name="botservice-toolsets"))
         embedder = await _start_models(settings, service, storage, stack)
         options, max_turns = service.options, settings.max_turns
         worker = Worker(storage, options, (), commands=service.commands, max_turns=max_turns, share=share)
@@ -236,51 +239,17 @@ async def _working(
     """Run the worker and the background work until the block is left; running turns have their grace."""
     await worker.start()
     try:
-        async with (
-            Maintenance(storage, Retention.of(settings)).running(),
-            _observing(settings, service, storage),
-            _alerting(settings, service, storage, worker),
-            KnowledgeWatcher(storage, settings.knowledge, embedder).running(),
-        ):
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(Maintenance(storage, Retention.of(settings)).running())
+            observer = build_observer(settings, service, storage)
+            if observer is not None:
+                if settings.observer_model is not None:  # otherwise the agent has it, whose turns may still run
+                    stack.push_async_callback(observer.close)
+                await stack.enter_async_context(observer)
+            if settings.alerts_to is not None:
+                alerts = FailureAlerts(storage, settings.alerts_to, service.options.clock, worker)
+                await stack.enter_async_context(alerts.running())
+            await stack.enter_async_context(KnowledgeWatcher(storage, settings.knowledge, embedder).running())
             yield
     finally:
         await worker.stop(grace_seconds=0.0 if storage.refusal else GRACE_SECONDS)
-
-
-@contextlib.asynccontextmanager
-async def _alerting(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
-    """Tell the chat of ALERTS_TO what has to be told, if there is one."""
-    chat = settings.alerts_to
-    if chat is None:
-        yield
-        return
-    async with FailureAlerts(storage, chat, service.options.clock, worker).running():
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _observing(settings: Settings, service: AgentService, storage: Storage) -> AsyncIterator[None]:
-    """Read conversations in the background, if the settings say so."""
-    observer = build_observer(settings, service, storage)
-    if observer is None:
-        yield
-        return
-    try:
-        async with observer:
-            yield
-    finally:
-        if settings.observer_model is not None:  # otherwise the agent has it, whose turns may still run
-            await observer.close()
-
-
-@contextlib.asynccontextmanager
-async def _with_toolsets(service: AgentService, *, are_used: bool) -> AsyncIterator[None]:
-    """Fetch the tools of toolsets in the background, and close these in the end."""
-    fetching = [asyncio.create_task(service.agent.tools_now())] if are_used else []
-    try:
-        yield
-    finally:
-        for task in fetching:
-            task.cancel()
-        await asyncio.gather(*fetching, return_exceptions=True)
-        await service.close()

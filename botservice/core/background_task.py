@@ -14,4 +14,4 @@ async def background_task(work: Coroutine[Any, Any, object], *, name: str) -> As
         yield
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)
