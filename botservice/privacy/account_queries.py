@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, delete, exists, false, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, Text, cast, delete, exists, false, func, not_, or_, select, update
 
 from botservice.core.messages import Author
 from botservice.core.personas import PERSONA, TITLE, Persona
@@ -208,10 +208,6 @@ _IS_BUSY = or_(
     exists().where(turns.c.context_id == contexts.c.id, TURN_IS_NOT_DONE),
     exists().where(deliveries.c.context_id == contexts.c.id, deliveries.c.finished_at.is_(None)),
 )
-_COME_BACK = update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)
-_RELEASE = delete(contexts).where(
-    CONTEXT_IS_FORGOTTEN, contexts.c.forgotten_at < bindparam("before"), not_(_IS_USED), not_(_IS_BUSY)
-)
 
 
 def note_forgotten(connection: Connection, context_id: int, now: datetime) -> None:
@@ -224,8 +220,10 @@ def release_forgotten(connection: Connection, now: datetime) -> int:
 
     Who came back keeps theirs.
     """
-    connection.execute(_COME_BACK)
-    return connection.execute(_RELEASE, {"before": now - DELIVERED_AGAIN}).rowcount
+    connection.execute(update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None))
+    is_old = contexts.c.forgotten_at < now - DELIVERED_AGAIN
+    gone = delete(contexts).where(CONTEXT_IS_FORGOTTEN, is_old, not_(_IS_USED), not_(_IS_BUSY))
+    return connection.execute(gone).rowcount
 
 
 def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:

@@ -90,9 +90,6 @@ async def clean_chat(storage: Storage, context_id: int, claim: Claim | None) -> 
     for each in await storage.read(partial(record_queries.read_cleanings, context_id=context_id)):
         for some in chunks(each.texts, _TEXTS_AT_ONCE):
             await _remove_texts(storage, context_id, some)
-        if each.texts:
-            every_step = partial(record_queries.find_steps, context_id=context_id)
-            await do_in_bites(storage, every_step, record_queries.break_seals)
         if each.turns is not None:
             first, last = each.turns
             find = partial(record_queries.find_recorded, context_id=context_id, last=last)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, bindparam, delete, func, not_, select, update
+from sqlalchemy import Select, and_, delete, func, not_, select, update
 
 from botservice.core.message_references import Reference, keep_files
 from botservice.core.messages import Author, Message, Role
@@ -112,40 +112,6 @@ def _asked_by(context_id: int, external_id: str) -> Select[tuple[int]]:
 # Chats
 
 _ROWS_AT_ONCE: Final = 200
-_LAST_REFERENCE = select(func.max(message_references.c.id)).where(
-    message_references.c.context_id == bindparam("context")
-)
-_STATE: Final = select(
-    contexts.c.deletion_version, contexts.c.last_position, _LAST_REFERENCE.scalar_subquery().label("last_reference")
-).where(contexts.c.id == bindparam("context"))
-_LAST_SAID: Final = select(func.max(messages.c.position)).where(
-    messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON
-)
-_MESSAGES_BEFORE: Final = (
-    select(messages.c.id)
-    .where(messages.c.context_id == bindparam("context"), messages.c.position < bindparam("up_to"))
-    .order_by(messages.c.position)
-    .limit(_ROWS_AT_ONCE)
-)
-_HANDLED_EVENTS: Final = (
-    select(events.c.id)
-    .where(
-        events.c.context_id == bindparam("context"),
-        events.c.id > bindparam("after"),
-        events.c.turn_id.is_(None),
-        events.c.handled_at.is_not(None),
-        events.c.received_at < bindparam("before"),
-    )
-    .order_by(events.c.id)
-    .limit(_ROWS_AT_ONCE)
-)
-# In a shared conversation, the first message of another person may be waiting.
-_OTHERS_WAIT: Final = (
-    select(turns.c.id)
-    .join(contexts, contexts.c.id == turns.c.context_id)
-    .where(contexts.c.id == bindparam("context"), contexts.c.is_shared, TURN_IS_QUEUED)
-    .limit(1)
-)
 
 
 def lock_chat(connection: Connection, context_id: int) -> None:
@@ -155,18 +121,22 @@ def lock_chat(connection: Connection, context_id: int) -> None:
 
 def read_state(connection: Connection, context_id: int) -> tuple[Any, ...] | None:
     """Return what changes as soon as anything is said, quoted or deleted in a chat; None where it is gone."""
-    row = connection.execute(_STATE, {"context": context_id}).one_or_none()
+    last_reference = select(func.max(message_references.c.id)).where(message_references.c.context_id == context_id)
+    state = select(contexts.c.deletion_version, contexts.c.last_position, last_reference.scalar_subquery())
+    row = connection.execute(state.where(contexts.c.id == context_id)).one_or_none()
     return None if row is None else tuple(row)
 
 
 def last_said(connection: Connection, context_id: int) -> int:
     """Return where the last message of a person stands; 0 where there is none."""
-    return connection.execute(_LAST_SAID, {"context": context_id}).scalar_one() or 0
+    said = select(func.max(messages.c.position)).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
+    return connection.execute(said).scalar_one() or 0
 
 
 def find_messages_before(connection: Connection, _after: int, context_id: int, up_to: int) -> list[int]:
     """Return the first messages of a chat before a position: those that were found before are deleted."""
-    return list(connection.execute(_MESSAGES_BEFORE, {"context": context_id, "up_to": up_to}).scalars())
+    before = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.position < up_to)
+    return list(connection.execute(before.order_by(messages.c.position).limit(_ROWS_AT_ONCE)).scalars())
 
 
 def delete_messages(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> Forgotten:
@@ -183,8 +153,14 @@ def delete_messages(connection: Connection, context_id: int, message_ids: Collec
 
 def find_handled_events(connection: Connection, after: int, context_id: int, before: datetime) -> list[int]:
     """Return the next events of a chat that came before a moment and have no turn any more."""
-    sought = {"context": context_id, "after": after, "before": before}
-    return list(connection.execute(_HANDLED_EVENTS, sought).scalars())
+    handled = select(events.c.id).where(
+        events.c.context_id == context_id,
+        events.c.id > after,
+        events.c.turn_id.is_(None),
+        events.c.handled_at.is_not(None),
+        events.c.received_at < before,
+    )
+    return list(connection.execute(handled.order_by(events.c.id).limit(_ROWS_AT_ONCE)).scalars())
 
 
 def delete_events(connection: Connection, event_ids: Sequence[int]) -> None:
@@ -196,7 +172,10 @@ def delete_chat(connection: Connection, context_id: int, *, but_turn: int | None
     """Delete a chat, or empty it where a turn asks for that or somebody's message waits; return what went."""
     asked = select(func.count()).where(reminders.c.context_id == context_id)
     gone = Forgotten(reminders=connection.execute(asked).scalar_one()) + delete_messages(connection, context_id)
-    if but_turn is not None or connection.execute(_OTHERS_WAIT, {"context": context_id}).first() is not None:
+    # In a shared conversation, the first message of another person may be waiting.
+    others = select(turns.c.id).join(contexts, contexts.c.id == turns.c.context_id)
+    others_wait = others.where(contexts.c.id == context_id, contexts.c.is_shared, TURN_IS_QUEUED).limit(1)
+    if but_turn is not None or connection.execute(others_wait).first() is not None:
         _empty_chat(connection, context_id, but_turn=but_turn, now=now)
         return gone + Forgotten(contexts=1)
     # None, if another process was faster.
@@ -324,7 +303,8 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
     forget_words(connection, context_id)
     gone = 0
     for message_id, references in held.items():
-        row = connection.execute(_FILES, {"message": message_id}).one()
+        files_of = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == message_id)
+        row = connection.execute(files_of).one()
         before = decode_references(row.said_by_others)
         left = {id(each) for each, now in zip(before, references, strict=True) if not now.is_erased}
         files = keep_files(row.attachments or (), before, lambda each, left=left: id(each) in left)  # type: ignore[misc]  # bound at once
@@ -339,21 +319,10 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
 
 # What repeats somebody
 
-_FILES: Final = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
 _SILENT: Final = select(messages.c.id).where(messages.c.text == "")
 _SPOKEN: Final = select(
     *messages.c["id", "position", "text", "said_by_others", "external_id"],
     *messages.c["author_platform", "author_id", "author_name"],
-)
-_HELD = messages.c.said_by_others
-_UNNAMED: Final = (
-    select(messages.c.context_id, _HELD)
-    .join(message_references, message_references.c.message_id == messages.c.id)
-    .where(
-        message_references.c.external_id.is_(None) | _HELD.contains('"kind":"share"', autoescape=True),
-        message_references.c.person_id.is_(None) | _HELD.contains('"is_of_assistant":true', autoescape=True),
-        message_references.c.id > bindparam("after"),
-    )
 )
 
 
@@ -404,7 +373,17 @@ def read_unnamed(connection: Connection, after: int) -> Iterable[tuple[int, tupl
     Args:
         after: Behind which row of what is held of others.
     """
-    for row in connection.execute(_UNNAMED, {"after": after}):
+    held = messages.c.said_by_others
+    unnamed = (
+        select(messages.c.context_id, held)
+        .join(message_references, message_references.c.message_id == messages.c.id)
+        .where(
+            message_references.c.external_id.is_(None) | held.contains('"kind":"share"', autoescape=True),
+            message_references.c.person_id.is_(None) | held.contains('"is_of_assistant":true', autoescape=True),
+            message_references.c.id > after,
+        )
+    )
+    for row in connection.execute(unnamed):
         yield row.context_id, decode_references(row.said_by_others)
 
 

@@ -106,23 +106,17 @@ _IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finis
 _IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
 IS_OVER: Final = and_(TURN_IS_DONE, ~_IS_OWED)
 _HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
-_NEXT_TURNS = (
-    select(turns.c.id)
-    .where(turns.c.context_id == bindparam("context"), turns.c.id > bindparam("after"), IS_OVER)
-    .order_by(turns.c.id)
-    .limit(_ROWS_AT_ONCE)
-)
-_RECORDED: Final = _NEXT_TURNS.where(turns.c.id <= bindparam("last"), _HAS_RECORDS)
 
 
-def find_turns_over(connection: Connection, after: int, context_id: int) -> list[int]:
-    """Return the next turns of a chat that are over."""
-    return list(connection.execute(_NEXT_TURNS, {"context": context_id, "after": after}).scalars())
+def find_turns_over(connection: Connection, after: int, context_id: int, *conditions: ColumnElement[bool]) -> list[int]:
+    """Return the next turns of a chat that are over and meet conditions."""
+    over = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id > after, IS_OVER, *conditions)
+    return list(connection.execute(over.order_by(turns.c.id).limit(_ROWS_AT_ONCE)).scalars())
 
 
 def find_recorded(connection: Connection, after: int, context_id: int, last: int) -> list[int]:
     """Return the next turns of a chat that are over and have records, up to a last one."""
-    return list(connection.execute(_RECORDED, {"context": context_id, "after": after, "last": last}).scalars())
+    return find_turns_over(connection, after, context_id, turns.c.id <= last, _HAS_RECORDS)
 
 
 def clear_turns(connection: Connection, turn_ids: Sequence[int], now: datetime) -> None:
@@ -157,28 +151,27 @@ def is_owed(connection: Connection, turn_id: int) -> bool:
 
 _GONE: Final = "[deleted]"
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
-_SEAL: Final = '"model_items":'
 _KINDS: Final = frozenset({"kind", "role", "type"})  # of records: what stands there is one of ours
 _OURS: Final = frozenset(Role) | FORMS.keys()
 _ARGUMENTS: Final = "arguments"
-_STEPS: Final = (
-    select(steps.c.id)
-    .where(steps.c.context_id == bindparam("context"), steps.c.id > bindparam("after"))
-    .order_by(steps.c.id)
-    .limit(_ROWS_AT_ONCE)
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where words lie: a column, and the key by which its rows are found again."""
+    """Where words lie.
+
+    Attributes:
+        key: By which the rows of the column are found again.
+        sealed: What models gave next to their words, which goes: nobody can tell what that repeats.
+    """
 
     column: Any
     key: Any
+    sealed: str = ""
 
 
 PLACES: Final = (
-    Place(steps.c.data, steps.c.id),
+    Place(steps.c.data, steps.c.id, sealed="model_items"),
     Place(prompt_log.c.content, prompt_log.c.turn_id),
     Place(tool_calls.c.result, tool_calls.c.step_id),
     Place(deliveries.c.payload, deliveries.c.id),
@@ -202,25 +195,12 @@ def erase_texts(connection: Connection, keys: Sequence[int], place: Place, spell
     # Locked, because a turn that is under way may change its step at this moment.
     query = select(*names, kept.label("kept")).where(place.key.in_(keys), place.column.is_not(None)).with_for_update()
     for row in connection.execute(query).all():
-        left = _without(row.kept, spellings) if any(spelling in row.kept for spelling in spellings) else row.kept
+        is_sealed = bool(place.sealed) and f'"{place.sealed}":' in row.kept
+        is_told = is_sealed or any(spelling in row.kept for spelling in spellings)
+        left = _without(row.kept, spellings, place.sealed) if is_told else row.kept
         if left != row.kept:
             is_it = and_(*(name == value for name, value in zip(names, row, strict=False)))
             connection.execute(update(place.column.table).where(is_it).values({place.column: literal(left, kept.type)}))
-
-
-def find_steps(connection: Connection, after: int, context_id: int) -> list[int]:
-    """Return the next steps of a chat."""
-    return list(connection.execute(_STEPS, {"context": context_id, "after": after}).scalars())
-
-
-def break_seals(connection: Connection, step_ids: Sequence[int]) -> None:
-    """Remove what models gave next to their words from steps: nobody can tell what that repeats."""
-    query = select(steps.c.id, steps.c.data).where(steps.c.id.in_(step_ids)).with_for_update()
-    for row in connection.execute(query).all():
-        record = json.loads(row.data) if _SEAL in row.data else {}
-        if record.pop("model_items", None) is not None:
-            change = update(steps).where(steps.c.id == row.id)
-            connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))
 
 
 def find_long_texts(connection: Connection, context_id: int, texts: Collection[str]) -> list[str]:
@@ -247,8 +227,8 @@ def _text_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column if isinstance(column.type, Compressed) else type_coerce(column, Text)
 
 
-def _without(record: str, spellings: Sequence[str]) -> str:
-    """Return a record without texts."""
+def _without(record: str, spellings: Sequence[str], sealed: str = "") -> str:
+    """Return a record without texts, and without what is sealed in it."""
 
     def clear(text: str) -> str:
         for spelling in spellings:
@@ -259,6 +239,8 @@ def _without(record: str, spellings: Sequence[str]) -> str:
         parsed = json.loads(record)
     except ValueError:  # it is no record, but what was said
         return clear(record)
+    if isinstance(parsed, dict):
+        parsed.pop(sealed, None)
     return json.dumps(_cleared(parsed, clear), separators=(",", ":"))
 
 

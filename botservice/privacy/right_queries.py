@@ -12,7 +12,6 @@ from sqlalchemy import (
     ColumnElement,
     LargeBinary,
     Select,
-    and_,
     bindparam,
     delete,
     exists,
@@ -31,12 +30,12 @@ from botservice.history.rows import read_messages
 from botservice.people.fact_queries import lock_person
 from botservice.people.identities import Identity
 from botservice.people.names import person_name
-from botservice.people.queries import find_identity
+from botservice.people.queries import find_identity, ids_of
 from botservice.privacy.account_queries import personas_of, titles_of
 from botservice.privacy.record_queries import erase_shown, is_owed
 from botservice.privacy.rights import FORGOTTEN, RIGHTS, Right
 from botservice.privacy.turn_queries import answers_of, ask_again, turns_brought_by
-from botservice.storage.database import Connection, Row
+from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.statements import is_by, upserting
 from botservice.storage.tables.columns import metadata
@@ -148,32 +147,6 @@ def _names(connection: Connection, number: str) -> ColumnElement[bool]:
 EXPORT_LASTS: Final = timedelta(hours=20)
 _NOT_MADE: Final = ""
 
-_EXPORTS = select(exports.c.turn_id, exports.c.context_id, exports.c.sha256).order_by(exports.c.turn_id)
-_theirs = identities.alias()
-# Of everybody who was given something there, or who wrote there with any account of theirs.
-_TOUCHED = _EXPORTS.where(
-    or_(
-        exports.c.context_id == bindparam("context"),
-        exists(
-            select(messages.c.id)
-            .select_from(identities)
-            .join(_theirs, _theirs.c.person_id == identities.c.person_id)
-            .join(
-                messages,
-                and_(
-                    messages.c.author_platform == _theirs.c.platform,
-                    messages.c.author_id == _theirs.c.platform_id,
-                    messages.c.context_id == bindparam("context"),
-                ),
-            )
-            .where(identities.c.id == exports.c.identity_id)
-        ),
-    )
-)
-_OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id).where(
-    identities.c.person_id == bindparam("person")
-)
-
 
 def release_export(connection: Connection, turn_id: int) -> bool:
     """Give up the archive of a turn once it has arrived; return whether its bytes are to be swept away."""
@@ -200,7 +173,7 @@ def begin_export(
         When the next one is possible; None where this one is.
     """
     lock_person(connection, identity.person_id)  # who asks in two chats at once gets one
-    theirs = exports.c.identity_id.in_(select(identities.c.id).where(identities.c.person_id == identity.person_id))
+    theirs = exports.c.identity_id.in_(ids_of(identity.person_id))
     query = select(exports.c.made_at).where(theirs, exports.c.turn_id != turn_id).order_by(exports.c.made_at.desc())
     made = connection.execute(query.limit(most)).scalars().all()
     possible_at: datetime = made[-1] + EXPORT_LASTS if len(made) == most else now
@@ -225,21 +198,32 @@ def note_export(connection: Connection, turn_id: int, sha256: str) -> None:
 
 def drop_exports(connection: Connection, context_id: int, now: datetime) -> None:
     """Delete the archives that may hold something of a conversation of which something is forgotten."""
-    _drop(connection, connection.execute(_TOUCHED, {"context": context_id}).all(), now)
+    theirs = identities.alias()
+    is_there = (messages.c.author_platform == theirs.c.platform) & (messages.c.author_id == theirs.c.platform_id)
+    # Of everybody who was given something there, or who wrote there with any account of theirs.
+    has_written = (
+        select(messages.c.id)
+        .select_from(identities)
+        .join(theirs, theirs.c.person_id == identities.c.person_id)
+        .join(messages, is_there & (messages.c.context_id == context_id))
+        .where(identities.c.id == exports.c.identity_id)
+    )
+    _drop(connection, or_(exports.c.context_id == context_id, has_written.exists()), now)
 
 
 def drop_exports_of(connection: Connection, person_id: int, now: datetime) -> None:
     """Delete the archives of a person of whom something is forgotten."""
-    _drop(connection, connection.execute(_OF_PERSON, {"person": person_id}).all(), now)
+    _drop(connection, exports.c.identity_id.in_(ids_of(person_id)), now)
 
 
 def drop_old_exports(connection: Connection, now: datetime) -> int:
     """Delete the archives that were there for long enough, and return how many."""
-    return _drop(connection, connection.execute(_EXPORTS.where(exports.c.made_at < now - EXPORT_LASTS)).all(), now)
+    return _drop(connection, exports.c.made_at < now - EXPORT_LASTS, now)
 
 
-def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> int:
+def _drop(connection: Connection, condition: ColumnElement[bool], now: datetime) -> int:
     """Delete archives, and return how many; one that is still owed to a person is made again, of what is left."""
+    rows = connection.execute(select(exports).where(condition).order_by(exports.c.turn_id)).all()
     for row in rows:
         connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
         if is_owed(connection, row.turn_id):
