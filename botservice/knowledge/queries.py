@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -12,7 +12,7 @@ from botservice.core.errors import KnowledgeError
 from botservice.core.messages import storable
 from botservice.knowledge.passages import Passage, digest_of
 from botservice.storage.database import Connection
-from botservice.storage.statements import chunks
+from botservice.storage.statements import chunks, select_among
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
 
 SENT: Final = "chat"  # the location of a file that was sent to the bot
@@ -80,36 +80,16 @@ class SourceCounts:
     passages: int
 
 
-_SOURCES = select(
-    knowledge_sources.c.id,
-    knowledge_sources.c.name,
-    knowledge_sources.c.location,
-    knowledge_sources.c.readers,
-    knowledge_sources.c.version,
-    knowledge_sources.c.read_at,
-).order_by(knowledge_sources.c.id)
-_OF_PASSAGE = (
-    knowledge_passages.c.id,
-    knowledge_sources.c.name,
-    knowledge_documents.c.path,
-    knowledge_documents.c.title,
-    knowledge_passages.c.heading,
-    knowledge_passages.c.page,
-    knowledge_passages.c.text,
-)
-_STORED = (
-    select(*_OF_PASSAGE)
+_SOURCES = select(*knowledge_sources.c["id", "name", "location", "readers", "version", "read_at"])
+_PASSAGES = (
+    select(
+        knowledge_passages.c.id,
+        knowledge_sources.c.name,
+        *knowledge_documents.c["path", "title"],
+        *knowledge_passages.c["heading", "page", "text"],
+    )
     .join(knowledge_documents, knowledge_documents.c.id == knowledge_passages.c.document_id)
     .join(knowledge_sources)
-)
-_IDS = (
-    select(knowledge_passages.c.id)
-    .join(knowledge_documents, knowledge_documents.c.id == knowledge_passages.c.document_id)
-    .where(knowledge_documents.c.source_id.in_(bindparam("sources", expanding=True)))
-    .order_by(knowledge_documents.c.id, knowledge_passages.c.position)
-)
-_VECTORS = select(knowledge_passages.c.id, knowledge_passages.c.vector).where(
-    knowledge_passages.c.id.in_(bindparam("ids", expanding=True)), knowledge_passages.c.model == bindparam("of_model")
 )
 
 
@@ -117,7 +97,7 @@ def list_sources(connection: Connection) -> list[KnowledgeSource]:
     """Return every source, in the order in which they were added."""
     return [
         KnowledgeSource(row.id, row.name, row.location, tuple(row.readers), row.version, row.read_at)
-        for row in connection.execute(_SOURCES)
+        for row in connection.execute(_SOURCES.order_by(knowledge_sources.c.id))
     ]
 
 
@@ -150,8 +130,7 @@ def put_source(
     elif (here.name, here.readers) == (name, tuple(readers)):
         return here
     else:
-        changed = {"name": name, "readers": list(readers), "version": knowledge_sources.c.version + 1}
-        connection.execute(update(knowledge_sources).where(knowledge_sources.c.id == here.id).values(changed))
+        _change_sources(connection, [here.id], name=name, readers=list(readers))
     found = find_source(connection, name)
     assert found is not None, "it was put there"  # noqa: S101 - an invariant
     return found
@@ -167,25 +146,14 @@ def move_reader(connection: Connection, old: str, new: str) -> None:
     for source in list_sources(connection):
         if old in source.readers:
             readers = list(dict.fromkeys(new if each == old else each for each in source.readers))
-            changed = {"readers": readers, "version": knowledge_sources.c.version + 1}
-            connection.execute(update(knowledge_sources).where(knowledge_sources.c.id == source.id).values(changed))
+            _change_sources(connection, [source.id], readers=readers)
 
 
 def list_documents(connection: Connection, source_id: int) -> list[StoredDocument]:
     """Return the documents of a source."""
-    columns = (
-        knowledge_documents.c.id,
-        knowledge_documents.c.path,
-        knowledge_documents.c.title,
-        knowledge_documents.c.stamp,
-        knowledge_documents.c.digest,
-    )
-    query = (
-        select(*columns, knowledge_documents.c.problem)
-        .where(knowledge_documents.c.source_id == source_id)
-        .order_by(knowledge_documents.c.path)
-    )
-    return [StoredDocument(*row) for row in connection.execute(query)]
+    columns = knowledge_documents.c["id", "path", "title", "stamp", "digest", "problem"]
+    query = select(*columns).where(knowledge_documents.c.source_id == source_id)
+    return [StoredDocument(*row) for row in connection.execute(query.order_by(knowledge_documents.c.path))]
 
 
 def put_document(
@@ -198,8 +166,8 @@ def put_document(
     digest: bytes,
     found: Sequence[Passage],
     problem: str | None = None,
-) -> int:
-    """Store a document as it is now, and return how many of its passages are new.
+) -> None:
+    """Store a document as it is now.
 
     A passage whose heading and words are as they were keeps its row, and so its vector.
 
@@ -214,17 +182,12 @@ def put_document(
     here = (knowledge_documents.c.source_id == source_id, knowledge_documents.c.path == path)
     number = connection.execute(select(knowledge_documents.c.id).where(*here)).scalar_one_or_none()
     if number is None:
-        row = (
-            insert(knowledge_documents)
-            .values(source_id=source_id, path=path, **values)
-            .returning(knowledge_documents.c.id)
-        )
-        number = connection.execute(row).scalar_one()
+        row = insert(knowledge_documents).values(source_id=source_id, path=path, **values)
+        number = connection.execute(row.returning(knowledge_documents.c.id)).scalar_one()
     else:
         connection.execute(update(knowledge_documents).where(knowledge_documents.c.id == number).values(values))
-    new = _put_passages(connection, number, found)
-    _count_change(connection, [source_id])
-    return new
+    _put_passages(connection, number, found)
+    _change_sources(connection, [source_id])
 
 
 def note_stamp(connection: Connection, document_id: int, stamp: str) -> None:
@@ -232,10 +195,8 @@ def note_stamp(connection: Connection, document_id: int, stamp: str) -> None:
     connection.execute(update(knowledge_documents).where(knowledge_documents.c.id == document_id).values(stamp=stamp))
 
 
-def _put_passages(connection: Connection, document_id: int, found: Sequence[Passage]) -> int:
-    query = select(knowledge_passages.c.digest, knowledge_passages.c.id).where(
-        knowledge_passages.c.document_id == document_id
-    )
+def _put_passages(connection: Connection, document_id: int, found: Sequence[Passage]) -> None:
+    query = select(*knowledge_passages.c["digest", "id"]).where(knowledge_passages.c.document_id == document_id)
     known: dict[bytes, list[int]] = {}
     for digest, number in connection.execute(query):
         known.setdefault(bytes(digest), []).append(number)
@@ -263,7 +224,6 @@ def _put_passages(connection: Connection, document_id: int, found: Sequence[Pass
         connection.execute(moved.values(position=bindparam("position"), page=bindparam("page")), kept)
     if new:
         connection.execute(insert(knowledge_passages), new)
-    return len(new)
 
 
 def delete_documents(connection: Connection, source_id: int, ids: Collection[int]) -> None:
@@ -274,7 +234,7 @@ def delete_documents(connection: Connection, source_id: int, ids: Collection[int
                 knowledge_documents.c.source_id == source_id, knowledge_documents.c.id.in_(chunk)
             )
         )
-    _count_change(connection, [source_id])
+    _change_sources(connection, [source_id])
 
 
 def note_read(connection: Connection, source_id: int, now: datetime) -> None:
@@ -297,32 +257,32 @@ def count_source(connection: Connection, source_id: int) -> SourceCounts:
 
 def list_passage_ids(connection: Connection, source_ids: Collection[int]) -> list[int]:
     """Return the ids of the passages of knowledge_sources, document by document."""
-    return list(connection.execute(_IDS, {"sources": list(source_ids)}).scalars())
+    query = (
+        select(knowledge_passages.c.id)
+        .join(knowledge_documents, knowledge_documents.c.id == knowledge_passages.c.document_id)
+        .where(knowledge_documents.c.source_id.in_(source_ids))
+        .order_by(knowledge_documents.c.id, knowledge_passages.c.position)
+    )
+    return list(connection.execute(query).scalars())
 
 
 def list_passages(connection: Connection, ids: Iterable[int]) -> list[StoredPassage]:
-    """Return knowledge_passages, in the order of their ids."""
-    found: list[StoredPassage] = []
-    for chunk in chunks(ids):
-        query = _STORED.where(knowledge_passages.c.id.in_(chunk)).order_by(knowledge_passages.c.id)
-        found.extend(StoredPassage(*row) for row in connection.execute(query))
-    return found
+    """Return passages, in the order of their ids."""
+    query = _PASSAGES.order_by(knowledge_passages.c.id)
+    return [StoredPassage(*row) for row in select_among(connection, query, knowledge_passages.c.id, ids)]
 
 
 def list_vectors(connection: Connection, ids: Iterable[int], model: str) -> list[tuple[int, bytes]]:
     """Return the vectors of a model that passages have."""
-    found: list[tuple[int, bytes]] = []
-    for chunk in chunks(ids):
-        found.extend(
-            (row.id, bytes(row.vector)) for row in connection.execute(_VECTORS, {"ids": chunk, "of_model": model})
-        )
-    return found
+    query = select(*knowledge_passages.c["id", "vector"]).where(knowledge_passages.c.model == model)
+    rows = select_among(connection, query, knowledge_passages.c.id, ids)
+    return [(row.id, bytes(row.vector)) for row in rows]
 
 
 def list_without_vector(connection: Connection, model: str, limit: int) -> list[StoredPassage]:
     """Return passages that have no vector of a model."""
     is_missing = or_(knowledge_passages.c.model.is_(None), knowledge_passages.c.model != model)
-    return [StoredPassage(*row) for row in connection.execute(_STORED.where(is_missing).limit(limit))]
+    return [StoredPassage(*row) for row in connection.execute(_PASSAGES.where(is_missing).limit(limit))]
 
 
 def put_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
@@ -337,12 +297,10 @@ def put_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int,
         .where(knowledge_passages.c.id.in_(ids))
         .distinct()
     )
-    _count_change(connection, list(connection.execute(query).scalars()))
+    _change_sources(connection, list(connection.execute(query).scalars()))
 
 
-def _count_change(connection: Connection, source_ids: Collection[int]) -> None:
-    connection.execute(
-        update(knowledge_sources)
-        .where(knowledge_sources.c.id.in_(source_ids))
-        .values(version=knowledge_sources.c.version + 1)
-    )
+def _change_sources(connection: Connection, source_ids: Collection[int], **values: Any) -> None:
+    """Store changes of sources, and that what is in them has changed."""
+    change = update(knowledge_sources).where(knowledge_sources.c.id.in_(source_ids))
+    connection.execute(change.values(version=knowledge_sources.c.version + 1, **values))
