@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, true, tuple_, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, func, insert, or_, select, true, tuple_, update
 
 from botservice.core.messages import Author
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
 from botservice.people.names import BUILT_IN, transport_of
-from botservice.people.queries import PERSON_NAMES, ensure_identity, person_parts
+from botservice.people.queries import PERSON_NAMES, ensure_identity, lock_person, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conversations import contexts
@@ -22,23 +22,12 @@ from botservice.storage.tables.people import (
     ended_logins,
     identities,
     person_roles,
-    persons,
 )
 
 _OWNERS = select(access_roles.c.subject).where(
     access_roles.c.role == AccessRole.OWNER.value, access_roles.c.kind == SubjectKind.PERSON.value
 )
 _LOCKED_OWNERS = _OWNERS.order_by(access_roles.c.subject).with_for_update()
-_PRIVATE_CHATS = (
-    select(contexts.c.id, contexts.c.context_keys, identities.c.platform)
-    .join(identities, identities.c.id == contexts.c.only_identity_id)
-    .where(
-        tuple_(identities.c.platform, identities.c.platform_id).in_(bindparam("accounts", expanding=True)),
-        contexts.c.is_shared.is_(False),
-    )
-    .order_by(contexts.c.last_message_id.desc())
-    .limit(20)
-)
 CODE_LASTS: Final = timedelta(hours=1)
 Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
 """Has messages sent in the chat of a turn; the moment is the present one."""
@@ -59,15 +48,11 @@ _THEIR_IDENTITIES = select(identities.c.id).where(
         )
     )
 )
-_LOCK_PERSON = select(persons.c.id).where(persons.c.id == bindparam("id")).with_for_update()
 _PERSON_ROLES = select(person_roles.c.role).where(person_roles.c.identity_id.in_(_THEIR_IDENTITIES))
 _ROLE_HOLDERS = (
     select(identities.c.platform, identities.c.platform_id, person_roles.c.role)
     .join(identities, identities.c.id == person_roles.c.identity_id)
     .order_by(identities.c.id, person_roles.c.role)
-)
-_DECIDED_AT = select(func.max(access_roles.c.granted_at)).where(
-    access_roles.c.kind == SubjectKind.PERSON.value, access_roles.c.subject.in_(bindparam("persons", expanding=True))
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
 _ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
@@ -78,9 +63,6 @@ _grant = upserting(access_roles, "kind", "subject")
 _invite = upserting(access_invitations, "chat")
 _IS_LISTENING = select(access_listening.c.is_on).where(access_listening.c.chat == bindparam("chat"))
 _listen = upserting(access_listening, "chat")
-_CODE = select(access_codes.c.code).where(
-    access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
-)
 _issue = upserting(access_codes, "person")
 
 
@@ -100,10 +82,12 @@ def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tup
 
 def read_decided_at(connection: Connection, person: str) -> datetime | None:
     """Return when somebody last gave a person roles or access, by any of their accounts; None for never."""
-    decided: datetime | None = connection.execute(
-        _DECIDED_AT, {"persons": read_names(connection, person) or [""]}
-    ).scalar_one_or_none()
-    return decided
+    is_theirs = access_roles.c.subject.in_(read_names(connection, person))
+    decided = select(func.max(access_roles.c.granted_at)).where(
+        access_roles.c.kind == SubjectKind.PERSON.value, is_theirs
+    )
+    decided_at: datetime | None = connection.execute(decided).scalar_one()
+    return decided_at
 
 
 def read_inviter(connection: Connection, chat: str) -> str | None:
@@ -127,8 +111,11 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
         "granted_at": now,
     }
     connection.execute(_grant(connection), values)
-    told = (access_refusals.c.kind == subject.kind.value) & (access_refusals.c.subject == subject.name)
-    connection.execute(delete(access_refusals).where(told))
+    connection.execute(delete(access_refusals).where(_is_of(subject, access_refusals)))
+
+
+def _is_of(subject: Subject, table: Table) -> ColumnElement[bool]:
+    return and_(table.c.kind == subject.kind.value, table.c.subject == subject.name)
 
 
 def list_person_roles(connection: Connection, person: str) -> Sequence[str]:
@@ -142,7 +129,7 @@ def replace_roles(connection: Connection, person: str, roles: Iterable[str], now
     identity = ensure_identity(connection, Author(platform, number), now)
     if identity is None:
         return
-    connection.execute(_LOCK_PERSON, {"id": identity.person_id})  # two owners at once: one after the other
+    lock_person(connection, identity.person_id)  # two owners at once: one after the other
     names = read_names(connection, person)
     theirs = (access_roles.c.kind == SubjectKind.PERSON.value) & access_roles.c.subject.in_(names)
     connection.execute(delete(access_roles).where(theirs, access_roles.c.role != AccessRole.BLOCKED.value))
@@ -200,7 +187,14 @@ def find_private_chats(connection: Connection, persons: Iterable[Iterable[str]])
     found: list[int] = []
     for names in persons:
         accounts = [(platform, number) for platform, _, number in (each.partition(":") for each in names)]
-        rows = connection.execute(_PRIVATE_CHATS, {"accounts": accounts}).all()
+        are_theirs = tuple_(identities.c.platform, identities.c.platform_id).in_(accounts)
+        private = (
+            select(contexts.c.id, contexts.c.context_keys, identities.c.platform)
+            .join(identities, identities.c.id == contexts.c.only_identity_id)
+            .where(are_theirs, contexts.c.is_shared.is_(False))
+            .order_by(contexts.c.last_message_id.desc())
+        )
+        rows = connection.execute(private.limit(20)).all()
         # The others are those in which a program asked for them.
         found += [row.id for row in rows if transport_of(row.context_keys) == row.platform][:1]
     return list(dict.fromkeys(found))
@@ -225,13 +219,10 @@ def note_departure(connection: Connection, chat: str) -> None:
     """Take note that the service was removed from a chat: the next inviter answers for it."""
     connection.execute(delete(access_invitations).where(access_invitations.c.chat == chat))
     connection.execute(delete(access_listening).where(access_listening.c.chat == chat))
-    was_let_in = and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == chat)
-    connection.execute(delete(access_roles).where(was_let_in, access_roles.c.role != AccessRole.BLOCKED.value))
-    connection.execute(
-        delete(access_refusals).where(
-            access_refusals.c.kind == SubjectKind.CHAT.value, access_refusals.c.subject == chat
-        )
-    )
+    subject = Subject(SubjectKind.CHAT, chat)
+    was_let_in = _is_of(subject, access_roles) & (access_roles.c.role != AccessRole.BLOCKED.value)
+    connection.execute(delete(access_roles).where(was_let_in))
+    connection.execute(delete(access_refusals).where(_is_of(subject, access_refusals)))
 
 
 def move_chat(connection: Connection, old: str, new: str) -> None:
@@ -261,7 +252,8 @@ def is_platform_seen(connection: Connection, platform: str) -> bool:
 
 def read_code(connection: Connection, person: str, now: datetime) -> str | None:
     """Return the valid code of a person, or None."""
-    return connection.execute(_CODE, {"person": person, "now": now}).scalar_one_or_none()
+    valid = select(access_codes.c.code).where(access_codes.c.person == person, access_codes.c.expires_at > now)
+    return connection.execute(valid).scalar_one_or_none()
 
 
 def issue_code(
@@ -308,16 +300,15 @@ def is_platform_known(connection: Connection, platform: str) -> bool:
 # Logins of the owner that have ended
 
 _insert_ended_login = upserting(ended_logins, "digest")
-_IS_ENDED = select(ended_logins.c.digest).where(ended_logins.c.digest == bindparam("digest"))
-_DELETE_OLD_LOGINS = delete(ended_logins).where(ended_logins.c.expires_at < bindparam("now"))
 
 
 def store_ended_login(connection: Connection, digest: str, now: datetime, expires_at: datetime) -> None:
     """Store that a login was ended, and delete those that have expired."""
-    connection.execute(_DELETE_OLD_LOGINS, {"now": now})
+    connection.execute(delete(ended_logins).where(ended_logins.c.expires_at < now))
     connection.execute(_insert_ended_login(connection), {"digest": digest, "expires_at": expires_at})
 
 
 def is_login_ended(connection: Connection, digest: str) -> bool:
     """Return whether a login was ended."""
-    return connection.execute(_IS_ENDED, {"digest": digest}).first() is not None
+    ended = select(ended_logins.c.digest).where(ended_logins.c.digest == digest)
+    return connection.execute(ended).first() is not None

@@ -15,11 +15,10 @@ from botservice.people.fact_queries import (
     insert_fact,
     is_private,
     is_refused,
-    lock_person,
     tidied,
 )
 from botservice.people.facts import BY_OBSERVER, BY_PERSON, MAX_FACTS, MAX_TEXT, MAX_TOPIC, Fact, Refused
-from botservice.people.queries import ensure_identity, find_identity
+from botservice.people.queries import ensure_identity, find_identity, lock_person
 from botservice.storage.database import Connection
 
 

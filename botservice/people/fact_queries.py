@@ -21,7 +21,7 @@ from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, select_among
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import facts, identities, persons, refused_facts
+from botservice.storage.tables.people import facts, identities, refused_facts
 
 _NEWEST = 30  # messages of people in a chat that are looked at
 _OWN = 6  # of them, those of the person
@@ -163,11 +163,6 @@ def facts_of(
 def read_fact(row: Any) -> Fact:
     """Return a row as a fact."""
     return Fact(**row._asdict())
-
-
-def lock_person(connection: Connection, person_id: int) -> None:
-    """Lock a person's row, so that processes write their facts one after the other."""
-    connection.execute(select(persons.c.id).where(persons.c.id == person_id).with_for_update())
 
 
 def insert_fact(connection: Connection, values: Mapping[str, Any]) -> Fact:

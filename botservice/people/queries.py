@@ -105,6 +105,11 @@ def identities_of(connection: Connection, person_id: int) -> list[Identity]:
     return [Identity(*row) for row in connection.execute(query)]
 
 
+def lock_person(connection: Connection, person_id: int) -> None:
+    """Lock a person's row, so that processes write what is theirs one after the other."""
+    connection.execute(select(persons.c.id).where(persons.c.id == person_id).with_for_update())
+
+
 _NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
 
 

@@ -27,10 +27,9 @@ from botservice.core.errors import TurnGrew
 from botservice.core.messages import Author, Message, Role
 from botservice.history.queries import select_messages
 from botservice.history.rows import read_messages
-from botservice.people.fact_queries import lock_person
 from botservice.people.identities import Identity
 from botservice.people.names import person_name
-from botservice.people.queries import find_identity, ids_of
+from botservice.people.queries import find_identity, ids_of, lock_person
 from botservice.privacy.account_queries import personas_of, titles_of
 from botservice.privacy.record_queries import erase_shown, is_owed
 from botservice.privacy.rights import FORGOTTEN, RIGHTS, Right
