@@ -39,6 +39,7 @@ _LONGEST_TOKEN: Final = 16_000
 _TOKEN: Final = re.compile(r"[!-~]+")  # RFC 6750, 2.1, and a little more: what a header can hold
 _LARGEST_ANSWER: Final = 1024 * 1024
 _LARGEST_GRANT: Final = 64_000  # characters of what it says of itself
+_FOR_A_WHILE: Final = (httpx2.codes.REQUEST_TIMEOUT, httpx2.codes.TOO_MANY_REQUESTS)
 _LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
 _HELLO: Final = {
     "jsonrpc": "2.0",
@@ -223,12 +224,13 @@ class PersonalAuth(httpx2.Auth):
 
     Attributes:
         is_refused: Whether the server takes it no more: the person has to sign in again.
+        is_waiting: Whether it is to be renewed, and the authorization could not be asked when it was last tried.
     """
 
     def __init__(
         self, config: ServerConfig, sign_ins: SignIns, storage: Storage, identity_id: int, has: SignIn
     ) -> None:
-        self.is_refused = False
+        self.is_refused = self.is_waiting = False
         self.signed_in = has
         self._config = config
         self._sign_ins = sign_ins
@@ -249,19 +251,23 @@ class PersonalAuth(httpx2.Auth):
         if await self._renew(sent):
             request.headers["Authorization"] = f"Bearer {self.signed_in.access_token}"
             response = yield request
-        if response.status_code == httpx2.codes.UNAUTHORIZED and not self.is_refused:
+        if response.status_code == httpx2.codes.UNAUTHORIZED and not (self.is_refused or self.is_waiting):
             await self._give_up()
 
     async def _renew(self, used: str) -> bool:
         """Return whether there is another token than the one that was used."""
         async with self._lock:
+            self.is_waiting = False
             if not await self._is_ours_to_renew(used):
                 return not self.is_refused and self.signed_in.access_token != used
             has = self.signed_in
             asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token or ""}
             try:
                 self.signed_in = _signed_in(has, await _ask_for_token(self._config, has.grant, asked))
-            except (SignInRefused, ServerDown):
+            except SignInRefused:
+                return False
+            except ServerDown:
+                self.is_waiting = True
                 return False
             finally:
                 await self._sign_ins.renew(self._storage, self.signed_in)
@@ -318,7 +324,7 @@ async def _ask_for_token(config: ServerConfig, grant: TokenGrant, asked: Mapping
     try:
         async with asyncio.timeout(_SECONDS), _authorization(reach, None) as client:
             response = await client.post(str(grant.metadata["token_endpoint"]), data=data, headers=headers)
-            if httpx2.codes.is_client_error(response.status_code):
+            if httpx2.codes.is_client_error(response.status_code) and response.status_code not in _FOR_A_WHILE:
                 raise SignInRefused
             token = OAuthToken.model_validate_json(response.raise_for_status().content)
             length = max(len(token.access_token), len(token.refresh_token or ""))

@@ -251,6 +251,22 @@ async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) ->
     assert accounts.refreshed == 2
 
 
+@pytest.mark.any_database
+@pytest.mark.parametrize("status", [429, 503])
+async def test_who_cannot_be_given_new_tokens_for_a_while_stays_signed_in(storage, server, make, status) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    accounts.outdate()
+    accounts.failing_with = status
+    outcome = await call(servers, alice, "wiki__whoami")
+    assert outcome.is_error
+    assert not outcome.buttons, "there is nothing that the person could do"
+    accounts.failing_with = None
+    assert (await call(make(), alice, "wiki__whoami")).text == "alice"
+
+
 async def test_of_processes_that_renew_at_once_one_does_and_the_others_use_what_it_got(storage, server, make) -> None:
     replicas, (accounts, _) = [make() for _ in range(3)], server
     alice = await chat(storage, "1", ALICE)

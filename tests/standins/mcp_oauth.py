@@ -22,6 +22,8 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from standins.web_server import WebServer
 
@@ -34,6 +36,7 @@ class Accounts:
         lasts_seconds: How long access tokens are good.
         said_seconds: What is said of that, where it is something else.
         pads: How many letters tokens have besides.
+        failing_with: The status with which no tokens are given for a while; None where they are.
     """
 
     def __init__(self) -> None:
@@ -41,6 +44,7 @@ class Accounts:
         self.lasts_seconds = 3600
         self.said_seconds: int | None = None
         self.pads = 0
+        self.failing_with: int | None = None
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.access: dict[str, AccessToken] = {}
@@ -162,6 +166,13 @@ async def wiki() -> AsyncIterator[tuple[Accounts, str]]:
     accounts, listener = Accounts(), socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     app = _build(accounts, origin).streamable_http_app()
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none")
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/token" and accounts.failing_with is not None:
+            await Response(status_code=accounts.failing_with)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    config = uvicorn.Config(answer, log_config=None, access_log=False, lifespan="on", ws="none")
     async with WebServer(config).serving(listener):
         yield accounts, f"{origin}/mcp"
