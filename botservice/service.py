@@ -307,7 +307,7 @@ class AgentService:
                 await claims.release(claim)
                 return None
             if turn.status is not TurnStatus.WAITING:
-                await open_storage(context).write(partial(begin_again, turn_id=turn.id), fence=claim)
+                await open_storage(context).write(partial(begin_again, turn=turn), fence=claim)
         except BaseException:
             await asyncio.shield(claims.release(claim))
             raise
@@ -383,7 +383,7 @@ class AgentService:
             turn = await self._load(context, with_steps=False)
             if turn is None:
                 return
-            await open_storage(context).write(partial(begin_again, turn_id=turn.id), fence=claim)
+            await open_storage(context).write(partial(begin_again, turn=turn), fence=claim)
             # It is set aside then, and what comes next has its turn.
             with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted, TurnWaiting):
                 await self._finish(context, turn, claim, self._options_of(context))
@@ -425,7 +425,7 @@ class AgentService:
         if turn is not None:
             now = self._options_of(context).clock()
             await storage.write(lambda connection: reopen_turn(connection, turn.id, now), fence=claim)
-        return turn
+        return None if turn is None else replace(turn, status=TurnStatus.RUNNING, attempts=1, failures=0)
 
     def _options_of(self, context: AgentContext) -> RunOptions:
         """Return the options of a run: by the clock of its storage, unless the service was given one."""

@@ -16,7 +16,7 @@ from botservice.turns.backlog_queries import OWED, list_backlog, list_set_aside
 from botservice.turns.call_queries import find_of_turn, find_waiting, withdraw_turn
 from botservice.turns.event_queries import insert_event
 from botservice.turns.finding_queries import find_locked, has_gone_on, is_asked, list_asked
-from botservice.turns.queries import begin_anew, finish_turn, make_due, reopen_turn
+from botservice.turns.queries import begin_anew, drop_set_aside, finish_turn, make_due, reopen_turn
 from botservice.turns.turn import InboundEvent
 from botservice.turns.waiting_calls import say_wait
 from botservice.turns.wakeups import Wakeup, notify_replicas
@@ -189,7 +189,7 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
     def operation(connection: Connection) -> None:
         row = _find(connection, turn_id)
         if row.status == TurnStatus.SET_ASIDE.value:
-            finish_turn(connection, turn_id, now, Outcome.FAILED, error=row.error)
+            drop_set_aside(connection, turn_id, now)
         elif row.status == TurnStatus.DONE.value:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.status == TurnStatus.WAITING.value:

@@ -43,6 +43,7 @@ _TURNS = select(
     turns.c.joined_events,
     turns.c.failures,
     turns.c.created_at,
+    turns.c.last_step_number,
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
 # In the order of the index of open turns: by their ids, SQLite goes through all the turns of a chat.
@@ -158,6 +159,7 @@ def _as_turn(row: Any, found: Sequence[Any]) -> Turn:
         row.due_set_at,
         row.failures,
         row.created_at,
+        last_step_number=row.last_step_number,
     )
 
 

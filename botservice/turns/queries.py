@@ -10,6 +10,7 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    Update,
     and_,
     bindparam,
     case,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     func,
     insert,
     not_,
+    or_,
     select,
     type_coerce,
     update,
@@ -25,11 +27,19 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from botservice.conversation.queries import delete_steps_of_turn
-from botservice.core.errors import TurnGrew
+from botservice.core.errors import ClaimLost, TurnGrew
 from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, of_each_database
-from botservice.storage.tables.conditions import TURN_IS_ANSWERED, TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conditions import (
+    TURN_IS_ANSWERED,
+    TURN_IS_OPEN,
+    TURN_IS_QUEUED,
+    TURN_IS_RUNNING,
+    TURN_IS_SET_ASIDE,
+    TURN_IS_SUSPENDED,
+    TURN_IS_UNFINISHED,
+)
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.turns.call_queries import select_person_wait
 from botservice.turns.turn import AT_ONCE, Figures, Turn, set_due
@@ -69,11 +79,23 @@ def _was_set(table: Table) -> ColumnElement[datetime]:
 
 
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
-_UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
+_TURN = update(turns).where(turns.c.id == bindparam("turn"))
+_UPDATE_TURN = _TURN.where(TURN_IS_UNFINISHED)
+_REOPEN = _TURN.where(or_(TURN_IS_SUSPENDED, TURN_IS_SET_ASIDE)).values(outcome=None, error=None, finished_at=None)
+_DROP_SET_ASIDE = _TURN.where(TURN_IS_SET_ASIDE).values(status=TurnStatus.DONE.value)
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
 _COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
 _DEFER = _COUNT_BEGINNING.where(TURN_IS_QUEUED)
-_BEGIN_FIRST = _COUNT_BEGINNING.where(TURN_IS_OPEN, turns.c.joined_events == bindparam("joined"))
+_BEGIN_FIRST = _COUNT_BEGINNING.where(
+    TURN_IS_OPEN, turns.c.started_at.is_(None), turns.c.joined_events == bindparam("joined")
+)
+# Each step, failure and beginning of a turn changes one of these: they say whether it is still as it was read.
+_BEGIN_AGAIN = _COUNT_BEGINNING.where(
+    TURN_IS_RUNNING,
+    turns.c.attempts == bindparam("began"),
+    turns.c.failures == bindparam("failed"),
+    turns.c.last_step_number.is_not_distinct_from(bindparam("last_step")),
+)
 _INSERT_TURN = insert(turns).returning(turns.c.id, sort_by_parameter_order=True)
 _GROW_TURN = (
     update(turns)
@@ -131,9 +153,20 @@ def turn_row(
     }
 
 
-def begin_again(connection: Connection, turn_id: int) -> None:
-    """Mark a turn running that goes on, and count one more beginning of it."""
-    connection.execute(_COUNT_BEGINNING, {"turn": turn_id, "status": TurnStatus.RUNNING.value})
+def _change(connection: Connection, statement: Update, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Change turns, each of them on the statement's condition: what was read of one may be over.
+
+    Raises:
+        ClaimLost: one has gone on, has ended or was forgotten since it was read.
+    """
+    if rows and execute_each(connection, statement, rows).rowcount != len(rows):
+        raise ClaimLost(f"turn {', '.join(str(each['turn']) for each in rows)} is not any more what was read")
+
+
+def begin_again(connection: Connection, turn: Turn) -> None:
+    """Count one more beginning of a running turn, which goes on from where it was read."""
+    read = {"began": turn.attempts, "failed": turn.failures, "last_step": turn.last_step_number}
+    _change(connection, _BEGIN_AGAIN, [{"turn": turn.id, **read}])
 
 
 def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | None, datetime]]) -> None:
@@ -143,7 +176,7 @@ def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | Non
         read: Of each its id, how many events it had after the first, the digest of its system prompt, and the moment.
 
     Raises:
-        TurnGrew: one has other messages now, or was dropped.
+        TurnGrew: one has other messages now, has begun, or was dropped.
     """
     running = {"status": TurnStatus.RUNNING.value}
     rows = [
@@ -161,19 +194,13 @@ def defer_turn(connection: Connection, turn_id: int, until: datetime, now: datet
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
     """Store that a turn got one step further, and count its beginnings and failures from zero again."""
-    values = {
-        "turn": turn_id,
-        "attempts": 1,
-        "failures": 0,
-        "steps_taken": steps_taken,
-        "last_step_number": last_step_number,
-    }
-    connection.execute(_UPDATE_TURN, values)
+    values = {"attempts": 1, "failures": 0, "steps_taken": steps_taken, "last_step_number": last_step_number}
+    _change(connection, _UPDATE_TURN, [{"turn": turn_id, **values}])
 
 
 def note_failure(connection: Connection, turn_id: int, *, last_step_number: int) -> None:
     """Store the number of a step that failed; it does not count as one that was taken."""
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, "last_step_number": last_step_number})
+    _change(connection, _UPDATE_TURN, [{"turn": turn_id, "last_step_number": last_step_number}])
 
 
 def finish_turn(
@@ -196,11 +223,14 @@ def finish_turns(
     *,
     status: TurnStatus = TurnStatus.DONE,
     error: str | None = None,
-) -> int:
-    """End turns, each at its moment; return how many of them are there."""
+) -> None:
+    """End turns, each at its moment.
+
+    Raises:
+        ClaimLost: one has ended, or was forgotten.
+    """
     end = {"status": status.value, "outcome": outcome.value, "error": error}
-    rows = [{"turn": turn_id, **end, "finished_at": now} for turn_id, now in ended]
-    return execute_each(connection, _UPDATE_TURN, rows).rowcount if rows else 0
+    _change(connection, _UPDATE_TURN, [{"turn": turn_id, **end, "finished_at": now} for turn_id, now in ended])
 
 
 def postpone_turn(
@@ -214,7 +244,7 @@ def postpone_turn(
 ) -> None:
     """Put a turn that failed off until its next try; a running one holds up those after it."""
     values = {"turn": turn_id, "status": status.value, "error": error, **set_due(now + delay, now)}
-    connection.execute(_COUNT_FAILURE, values)
+    _change(connection, _COUNT_FAILURE, [values])
 
 
 def suspend_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
@@ -224,26 +254,30 @@ def suspend_turn(connection: Connection, turn_id: int, question_id: int | None) 
         question_id: The message that it answers.
     """
     values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
-    connection.execute(_UPDATE_TURN, values)
+    _change(connection, _UPDATE_TURN, [values])
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Set a turn running again that was set aside, or has waited."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
-    connection.execute(_UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
+    _change(connection, _REOPEN, [values])
+
+
+def drop_set_aside(connection: Connection, turn_id: int, now: datetime) -> None:
+    """End a turn that was set aside: nobody tries it again."""
+    _change(connection, _DROP_SET_ASIDE, [{"turn": turn_id, "finished_at": now}])
 
 
 def begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Have a turn begin as if it had never begun, without the steps that it has taken."""
+    """Have a turn that was set aside begin as if it had never begun, without the steps that it has taken."""
     delete_steps_of_turn(connection, turn_id)
     values = {"turn": turn_id, "status": TurnStatus.QUEUED.value, "attempts": 0, "failures": 0, **set_due(now, now)}
-    ended = {"outcome": None, "error": None, "started_at": None, "finished_at": None}
-    connection.execute(_UPDATE_TURN, {**values, **ended})
+    _change(connection, _REOPEN, [{**values, "started_at": None}])
 
 
 def make_due(connection: Connection, turn_id: int, now: datetime) -> None:
     """Let a turn be worked on now."""
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, **set_due(now, now)})
+    _change(connection, _UPDATE_TURN, [{"turn": turn_id, **set_due(now, now)}])
 
 
 def join_turns(connection: Connection, turn: Turn, parts: Sequence[Turn]) -> None:

@@ -67,6 +67,7 @@ class Turn:
         has_begun: Whether what the person said is in the history already.
         joined_events: How many events came to it after the first.
         created_at: When it was accepted.
+        last_step_number: The number of its newest step, also of one that failed; None before the first.
         is_alone: Whether no other turn of its context is open, where that was looked at.
     """
 
@@ -85,6 +86,7 @@ class Turn:
     failures: int = 0
     created_at: datetime | None = None
     is_alone: bool = True
+    last_step_number: int | None = None
 
     @property
     def is_deferred(self) -> bool:

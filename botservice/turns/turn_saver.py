@@ -102,7 +102,7 @@ async def save_turn(
 def _save_all(connection: Connection, saves: Sequence[_Save]) -> list[tuple[list[int], Any]]:
     """Write what has changed in contexts; return for each the ids of added steps, and what else was written."""
     answers = [each.also for each in saves if isinstance(each.also, TurnAnswer)]
-    _finish_turns(connection, answers)
+    finish_turns(connection, [(each.turn.id, each.now) for each in answers], Outcome.ANSWERED)  # before what is written
     going_on = [each.context.turn_id for each in saves if not isinstance(each.also, TurnAnswer)]
     _check_turns(connection, {turn_id for turn_id in going_on if turn_id is not None})
     of_records = [(each.context.records, each.changes) for each in saves]
@@ -126,17 +126,6 @@ def _check_turns(connection: Connection, turn_ids: Collection[int]) -> None:
     found = lock_turns(connection, turn_ids)
     if gone := set(turn_ids).difference(found):
         raise ClaimLost(f"turn {', '.join(map(str, gone))} was forgotten while it was worked on")
-
-
-def _finish_turns(connection: Connection, answers: Sequence[TurnAnswer]) -> None:
-    """End the turns of answers, before anything else is written of them.
-
-    Raises:
-        ClaimLost: one was forgotten meanwhile.
-    """
-    finished = finish_turns(connection, [(each.turn.id, each.now) for each in answers], Outcome.ANSWERED)
-    if finished != len(answers):
-        raise ClaimLost(f"turn {', '.join(str(each.turn.id) for each in answers)} was forgotten while it was worked on")
 
 
 def _write_answers(connection: Connection, answers: Sequence[TurnAnswer]) -> list[tuple[Message, Delivery | None]]:

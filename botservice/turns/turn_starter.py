@@ -55,7 +55,7 @@ class TurnStarter:
         """Mark the turn running and store its question; return whether the agent is to answer it."""
         options, turn, context, transport = self._options, self._turn, self._context, self._transport
         if turn.has_begun:
-            await self._storage.write(partial(begin_again, turn_id=turn.id), fence=self._claim)
+            await self._storage.write(partial(begin_again, turn=turn), fence=self._claim)
             return True
         is_unlimited = self._is_access_open and not options.budgets.has_rates
         read = transport.read if is_unlimited else transport.peek
