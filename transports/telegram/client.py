@@ -69,9 +69,14 @@ class Requests(BaseRequest):
     Each is made in a task of its own: the caller may be cancelled, and the request still completes.
     """
 
-    def __init__(self, connections: int, limits: Limits | None = None) -> None:
-        """Make what asks; nothing is opened before the first request."""
+    def __init__(self, connections: int, limits: Limits | None = None, *, ends_with_caller: bool = False) -> None:
+        """Make what asks; nothing is opened before the first request.
+
+        Args:
+            ends_with_caller: Whether none goes on when nobody waits for it any more.
+        """
         self._connections = connections
+        self._ends_with_caller = ends_with_caller
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
         self._by = ""  # the proxy, for errors
@@ -113,7 +118,7 @@ class Requests(BaseRequest):
         task = asyncio.create_task(self._ask(url, method, request_data, seconds))
         self._under_way.add(task)
         task.add_done_callback(self._forget)
-        return await self._wait(task)
+        return await (task if self._ends_with_caller else asyncio.shield(task))
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -125,9 +130,6 @@ class Requests(BaseRequest):
         if not isinstance(found, dict) or not _is_answer(found):
             raise TelegramError("Invalid server response")
         return found
-
-    async def _wait(self, task: asyncio.Task[tuple[int, bytes]]) -> tuple[int, bytes]:
-        return await asyncio.shield(task)
 
     async def _ask(self, url: str, method: str, given: RequestData | None, seconds: float) -> tuple[int, bytes]:
         files = given.multipart_data if given is not None else {}
@@ -170,13 +172,6 @@ class Requests(BaseRequest):
             task.exception()  # seen: the caller may have been cancelled
 
 
-class PollingRequests(Requests):
-    """Requests of which none goes on when nobody waits for it any more: nobody else may poll next to it."""
-
-    async def _wait(self, task: asyncio.Task[tuple[int, bytes]]) -> tuple[int, bytes]:
-        return await task
-
-
 class LocalFileError(TelegramError):
     """A file of a Bot API server in local mode cannot be read: the server and this service share no disk."""
 
@@ -190,7 +185,8 @@ class BotClient(Bot):
     def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS, previews: bool = False) -> None:
         """Make a client; nothing is asked of Telegram yet."""
         self._is_previewing = previews
-        self._calling, self._polling = Requests(connections), PollingRequests(1)
+        # Nobody else may poll next to a request that nobody waits for.
+        self._calling, self._polling = Requests(connections), Requests(1, ends_with_caller=True)
         url = api_url.rstrip("/")
         super().__init__(
             token,
