@@ -171,6 +171,8 @@ class AgentRun:
         self._claim.worked_on_by = asyncio.current_task()
         try:
             with in_turn(self._turn.identity):
+                if self._may_pause:
+                    await self._work.save()  # what the program has put in or changed since
                 step = await self._work.step(self)
         except WorkCut:
             if self._interruption.is_beginning_again and not self.is_interrupted:

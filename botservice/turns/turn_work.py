@@ -105,7 +105,6 @@ class TurnWork(AgentLoop):
         self._bill.watch()
         opened = self._opened
         try:
-            await self.save()
             if self._is_new:
                 await self._announce_task()
             begun = None if opened is None else await opened.finish()
