@@ -150,5 +150,5 @@ def test_all_tables_are_known_as_soon_as_one_is() -> None:
     """Forgetting goes through all that are known: one that nobody had imported yet would be left out."""
     count = "from botservice.storage.tables.columns import metadata\nprint(len(metadata.tables))"
     everything = python(f"import botservice.server.serving, botservice.cli.doctor\n{count}")
-    assert python(f"import botservice.storage.orphaned_files\n{count}") == everything
+    assert python(f"import botservice.storage.blobs\n{count}") == everything
     assert python(f"import botservice.storage.tables.people\n{count}") == everything

@@ -21,9 +21,9 @@ from botservice.people.usage_queries import drop_expired, find_strangers, forget
 from botservice.privacy.account_queries import release_forgotten
 from botservice.privacy.cleaning import clean_all
 from botservice.privacy.right_queries import drop_notes, drop_old_exports, forget_rights
+from botservice.storage.blobs import sweep_files
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.storage.orphaned_files import sweep_files
 
 logger = logging.getLogger(__name__)
 

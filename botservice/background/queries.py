@@ -10,8 +10,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert
 from botservice.conversation.snapshots import turns_in_view
 from botservice.core.states import API, EventKind, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
-from botservice.storage.blobs import DIGEST
-from botservice.storage.orphaned_files import loosen_files
+from botservice.storage.blobs import DIGEST, loosen_files
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import (
     DELIVERY_HAS_BUTTONS,

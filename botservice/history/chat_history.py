@@ -28,8 +28,8 @@ from botservice.history.rows import Bounds, NewMessage, read_messages, told_apar
 from botservice.history.search_values import Question, SearchHit, TimeRange, merge_hits
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
+from botservice.storage.blobs import sweep_files
 from botservice.storage.database import Connection, Storage
-from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import READ_ERRORS
 from botservice.storage.statements import LARGEST_ID
 

@@ -9,9 +9,9 @@ from sqlalchemy import Boolean, ColumnElement, and_, bindparam, delete, func, or
 from botservice.core.messages import Role, storable
 from botservice.history.rows import NewWords, store_attachment, without_erased
 from botservice.history.search_queries import forget_words
+from botservice.storage.blobs import loosen_files
 from botservice.storage.database import Connection
 from botservice.storage.message_references import decode_references, keep_references, storable_references
-from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.statements import LARGEST_ID, chunks
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages, vectors

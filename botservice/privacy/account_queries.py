@@ -20,10 +20,9 @@ from botservice.privacy.forgotten_counts import Forgotten
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
 from botservice.privacy.rights import KEPT
-from botservice.storage.blobs import find_holding
+from botservice.storage.blobs import find_holding, loosen_all_files
 from botservice.storage.database import Connection
 from botservice.storage.message_references import find_contexts_repeating
-from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.statements import chunks, is_by, sure_up_to
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN, TURN_IS_NOT_DONE

@@ -27,9 +27,9 @@ from botservice.privacy.turn_queries import (
     own_turns,
     turns_to_erase,
 )
+from botservice.storage.blobs import loosen_all_files
 from botservice.storage.database import Connection
 from botservice.storage.message_references import decode_references, keep_references
-from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.statements import chunks, is_by, select_among
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED

@@ -34,8 +34,8 @@ from botservice.privacy.account_queries import personas_of, titles_of
 from botservice.privacy.record_queries import erase_shown, is_owed
 from botservice.privacy.rights import FORGOTTEN, RIGHTS, Right
 from botservice.privacy.turn_queries import answers_of, ask_again, turns_brought_by
+from botservice.storage.blobs import loosen_files
 from botservice.storage.database import Connection
-from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.statements import is_by, upserting
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_SET_ASIDE

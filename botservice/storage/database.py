@@ -25,7 +25,7 @@ from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavaila
 from botservice.core.progress import Progress, unwatched
 from botservice.storage import schema, transitions
 from botservice.storage.activity import Activity
-from botservice.storage.blobs import with_cipher
+from botservice.storage.blobs import sweep_files, with_cipher
 from botservice.storage.claims import Claim, Claims, LocalClaims, SharedFile
 from botservice.storage.engines import (
     READ_CONNECTIONS,
@@ -38,7 +38,6 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
-from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.postgres_advisory_locks import AdvisoryClaims
 from botservice.storage.postgres_listener import Hear, Listener
 from botservice.storage.postgres_sessions import check_sessions

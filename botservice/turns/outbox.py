@@ -21,9 +21,9 @@ from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, St
 from botservice.core.states import DeliveryKind, DeliveryStatus
 from botservice.history.queries import find_message
 from botservice.privacy.right_queries import release_export
+from botservice.storage.blobs import sweep_files
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.orphaned_files import sweep_files
 from botservice.telemetry.instrumentation import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.backlog_queries import put_off
 from botservice.turns.buttons import read_buttons

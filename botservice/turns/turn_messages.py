@@ -18,10 +18,9 @@ from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
 from botservice.privacy.turn_queries import erase_event
-from botservice.storage.blobs import store_blobs
+from botservice.storage.blobs import loosen_all_files, store_blobs, sweep_files
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.storage.orphaned_files import loosen_all_files, sweep_files
 from botservice.turns.delivery_queries import owe_in_turn
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier

@@ -11,7 +11,7 @@ from botservice import AgentContext, Attachment, Storage
 from botservice.background.maintenance import Maintenance
 from botservice.core.states import TurnStatus
 from botservice.history.edit_queries import delete_rows
-from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
+from botservice.storage.blobs import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
 from botservice.turns.queries import insert_turn
 
