@@ -33,9 +33,9 @@ from botservice.storage.tables.conversations import (
     steps,
     turns,
 )
-from botservice.storage.tables.models import alerts
-from botservice.storage.tables.observing import observed
+from botservice.storage.tables.knowledge import observed
 from botservice.storage.tables.people import identities
+from botservice.storage.tables.services import alerts
 from botservice.storage.tables.waiting import approvals, pending_calls
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import CALL_IS_OPEN, CALL_IS_UNDECIDED, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
 from botservice.storage.tables.people import identities
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.storage.tables.waiting import pending_calls
 
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.

@@ -13,7 +13,7 @@ from botservice.llm.server_limits import REMEMBERED_SECONDS
 from botservice.people.fact_queries import ARE_KNOWN
 from botservice.storage.database import Connection, Row
 from botservice.storage.statements import upserting
-from botservice.storage.tables.models import model_refusals, refused_messages
+from botservice.storage.tables.services import model_refusals, refused_messages
 
 _LASTS: Final = timedelta(days=1)
 _IS_OF: Final = (refused_messages.c.context_id == bindparam("context")) & (

@@ -42,7 +42,7 @@ from botservice.storage.tables.conditions import (
     is_one_of,
 )
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.turns.call_queries import select_person_wait
 from botservice.turns.queries import IS_COMMAND
 

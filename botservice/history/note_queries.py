@@ -10,7 +10,7 @@ from botservice.history.notes import Note, StoredNote
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts
-from botservice.storage.tables.observing import notes, observed, refused_notes
+from botservice.storage.tables.knowledge import notes, observed, refused_notes
 
 _OF_CONTEXT: Final = (
     select(

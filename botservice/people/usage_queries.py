@@ -12,11 +12,11 @@ from botservice.core.policies import Limit, Period, Scope, Unit
 from botservice.people.queries import PERSON_NAMES, person_parts
 from botservice.people.usage import ModelCall, Payer, Strangers, UsageBy, UsageLine, day_of, period_start
 from botservice.storage.database import Connection
-from botservice.storage.postgres_advisory_locks import lock_space
+from botservice.storage.postgres_replicas import lock_space
 from botservice.storage.statements import execute_each, of_each_database, upserting
 from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import turns
-from botservice.storage.tables.observing import observer_reservations
+from botservice.storage.tables.knowledge import observer_reservations
 from botservice.storage.tables.people import (
     budget_notices,
     budget_rates,

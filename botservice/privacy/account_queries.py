@@ -35,7 +35,7 @@ from botservice.storage.tables.people import (
     exports,
     persons,
 )
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.storage.tables.waiting import approvals
 
 _SHORTEST_NAME: Final = 3  # letters of what is looked for in arguments

@@ -41,7 +41,7 @@ from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import contexts, events, messages, turns
 from botservice.storage.tables.people import access_refusals, exports, identities, model_usage, person_roles
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.storage.tables.waiting import pending_calls
 
 # Notes of people, kept for a while: rights that they used, and that they were forgotten

@@ -1,7 +1,7 @@
 """The right to work on a context: one holder at a time, in all processes together.
 
 On an SQLite file one process works at a time; which of its contexts are worked on stands in its memory, which all
-Storages of the process on that file share. What holds on Postgres stands in `postgres_advisory_locks.py`.
+Storages of the process on that file share. What holds on Postgres stands in `postgres_replicas.py`.
 """
 
 import asyncio

@@ -38,8 +38,7 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_advisory_locks import AdvisoryClaims
-from botservice.storage.postgres_listener import Hear, Listener
+from botservice.storage.postgres_replicas import AdvisoryClaims, Hear, Listener
 from botservice.storage.postgres_sessions import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
 from botservice.storage.sqlite_files import make_private

@@ -14,7 +14,7 @@ from botservice.core.progress import Progress
 from botservice.storage.engines import create_building_engine, create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_advisory_locks import lock_space
+from botservice.storage.postgres_replicas import lock_space
 from botservice.storage.tables.columns import metadata
 from botservice.storage.url import DatabaseUrl
 

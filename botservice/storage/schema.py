@@ -22,8 +22,8 @@ from botservice.storage.conversion import CONVERSION_TABLE, OLD_VERSION, OLD_VER
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict, is_name_taken
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.postgres_building import finish_building
+from botservice.storage.postgres_replicas import lock_space
 from botservice.storage.postgres_sessions import wait_until_alone
 from botservice.storage.sqlite_files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables.columns import metadata

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from botservice.core.states import API, EventKind, TurnStatus
-from botservice.storage.postgres_advisory_locks import lock_space
+from botservice.storage.postgres_replicas import lock_space
 from botservice.storage.url import DatabaseUrl
 
 TABLE: Final = "transitions"
@@ -28,7 +28,7 @@ _MAKE_TABLE: Final = (
     "after TEXT, is_held BOOLEAN)"
 )
 _SERIAL: Final = {"sqlite": "INTEGER PRIMARY KEY AUTOINCREMENT", "postgresql": "BIGSERIAL PRIMARY KEY"}
-# The session that writes has the lock of the conversation: see `postgres_advisory_locks.py` for its key.
+# The session that writes has the lock of the conversation: see `postgres_replicas.py` for its key.
 _IS_HELD: Final = (
     "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2 "
     f"AND classid::bigint = ({lock_space()})::bigint & 4294967295 "

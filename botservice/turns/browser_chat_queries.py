@@ -35,7 +35,7 @@ from botservice.storage.tables.conditions import (
     is_one_of,
 )
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.queries import IS_COMMAND
 from botservice.turns.turn import StoredEvent

@@ -16,8 +16,8 @@ from botservice.storage.tables.conversations import (
     steps,
     word_blocks,
 )
-from botservice.storage.tables.models import refused_messages
-from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
+from botservice.storage.tables.knowledge import notes, observed, observer_reservations, refused_notes
+from botservice.storage.tables.services import refused_messages
 from botservice.storage.tables.waiting import pending_calls
 
 # What is not simply moved: positions go on, files are there once, and blocks of words are made again.

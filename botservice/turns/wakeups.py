@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from botservice.core.states import EventKind
 from botservice.storage.database import Connection
-from botservice.storage.postgres_listener import notify
+from botservice.storage.postgres_replicas import notify
 
 _NOBODY = "open"
 

@@ -22,7 +22,7 @@ from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer
 from botservice.storage.tables.conversations import events, messages, reminders, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.turns.delivery_queries import owe_in_turn
 from transports.slack.button_presses import write_feedback
 

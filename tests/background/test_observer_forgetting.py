@@ -32,7 +32,7 @@ from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.observing import observed
+from botservice.storage.tables.knowledge import observed
 from botservice.turns.merge_queries import merge_contexts
 
 

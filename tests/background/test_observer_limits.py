@@ -24,7 +24,7 @@ from botservice.people.fact_queries import visible_facts
 from botservice.people.queries import find_identity
 from botservice.people.usage import ModelCall, Payer, UsageBy
 from botservice.people.usage_queries import list_usage, record_call
-from botservice.storage.tables.observing import observer_reservations
+from botservice.storage.tables.knowledge import observer_reservations
 from botservice.storage.tables.people import facts
 from botservice.turns.delivery_queries import owe_in_turn
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 
 from botservice import ChatResponse
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.observing import observed
+from botservice.storage.tables.knowledge import observed
 
 
 class HangingModel:

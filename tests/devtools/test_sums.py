@@ -8,7 +8,7 @@ from sqlalchemy import insert
 
 from botservice.devtools.turn_queries import read_sums
 from botservice.storage.tables.conversations import contexts, messages, turn_figures, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 
 HOUR = timedelta(hours=1)
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

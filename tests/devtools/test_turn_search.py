@@ -29,7 +29,7 @@ from botservice.devtools.turn_queries import (
     find_with_failed_calls,
 )
 from botservice.storage.tables.conversations import contexts, turn_figures, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from transports.web.inspector_turn_lines import read_titles
 
 MANY = {"sqlite": 100_000, "postgresql": 20_000}

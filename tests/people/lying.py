@@ -19,7 +19,7 @@ from botservice.llm.chat import ChatResponse
 from botservice.llm.tokens import counter_for
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.observing import notes
+from botservice.storage.tables.knowledge import notes
 from botservice.storage.tables.people import facts
 
 NOBODY = 10_000_000  # whose words nobody ever said

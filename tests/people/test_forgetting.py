@@ -36,7 +36,7 @@ from botservice.privacy.record_queries import queue_texts
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages, steps, turns
 from botservice.storage.tables.people import model_usage
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.turns.administration import list_turns, retry_turn
 from botservice.turns.queries import insert_turn
 

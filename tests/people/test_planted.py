@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from botservice.background.maintenance import Maintenance
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.storage.tables.conversations import loose_files
-from botservice.storage.tables.observing import refused_notes
+from botservice.storage.tables.knowledge import refused_notes
 from botservice.storage.tables.people import exports, link_codes, refused_facts, web_links, web_logins
 
 RUNS = int(os.environ.get("BOTSERVICE_TEST_PLANTED_RUNS", "5"))

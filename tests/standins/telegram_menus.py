@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert
 
 from botservice import Storage
 from botservice.commands.standard import standard_commands
-from botservice.storage.tables.platforms import telegram_menus
+from botservice.storage.tables.services import telegram_menus
 from transports.telegram.commands import _digest, menus
 
 

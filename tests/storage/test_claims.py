@@ -19,7 +19,7 @@ from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.core.errors import ClaimLost, DatabaseInUse
-from botservice.storage.postgres_advisory_locks import LOCK_SPACE
+from botservice.storage.postgres_replicas import LOCK_SPACE
 from botservice.storage.tables.conversations import contexts
 
 NEW = insert(contexts)

@@ -19,7 +19,7 @@ from botservice import AgentContext, Storage
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_advisory_locks import LOCK_SPACE
+from botservice.storage.postgres_replicas import LOCK_SPACE
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
 from botservice.storage.tables.columns import metadata

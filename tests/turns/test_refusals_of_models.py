@@ -12,7 +12,7 @@ from botservice import AgentContext, Attachment, LLMError, OpenAIChatLLM, Steady
 from botservice.conversation.refusal_queries import forget_refusals, list_refusals, read_kept_out
 from botservice.llm.openai.errors import judge, read_error
 from botservice.privacy.forgetting import forget_chat
-from botservice.storage.tables.models import model_refusals, refused_messages
+from botservice.storage.tables.services import model_refusals, refused_messages
 from tests.turns.bots import make_service
 
 PNG = Attachment("image/png", "cat.png", data=b"\x89PNG\r\n\x1a\n" + b"0" * 20)

@@ -23,7 +23,7 @@ from botservice.storage.tables.conditions import (
 )
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.people import gate_decisions
-from botservice.storage.tables.platforms import (
+from botservice.storage.tables.services import (
     feedback,
     slack_grids,
     slack_installations,

@@ -22,7 +22,7 @@ from botservice.storage.tables.conditions import (
     DELIVERY_IS_OWED,
 )
 from botservice.storage.tables.conversations import deliveries, messages, refused_forms
-from botservice.storage.tables.platforms import telegram_menus
+from botservice.storage.tables.services import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
 from botservice.turns.delivery_queries import find_offered

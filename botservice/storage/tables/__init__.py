@@ -3,6 +3,6 @@
 All are there as soon as one is: forgetting, merging and looking for files go through all that `metadata` knows.
 """
 
-from botservice.storage.tables import conversations, knowledge, models, observing, people, platforms, triggers, waiting
+from botservice.storage.tables import conversations, knowledge, people, services, triggers, waiting
 
-__all__ = ["conversations", "knowledge", "models", "observing", "people", "platforms", "triggers", "waiting"]
+__all__ = ["conversations", "knowledge", "people", "services", "triggers", "waiting"]

@@ -18,7 +18,7 @@ from botservice.storage.tables.conversations import (
     vectors,
     word_blocks,
 )
-from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
+from botservice.storage.tables.knowledge import notes, observed, observer_reservations, refused_notes
 from botservice.storage.tables.people import (
     access_codes,
     access_invitations,

@@ -8,7 +8,7 @@ from standins.slack_api import SlackApi
 from botservice import Storage
 from botservice.core.errors import SettingsError, StorageError
 from botservice.storage.encryption import Cipher
-from botservice.storage.tables.platforms import slack_installations
+from botservice.storage.tables.services import slack_installations
 from transports.slack.client import SlackClient
 from transports.slack.installations import InstallationStore, StateStore
 from transports.slack.installing import OAuthApp, bot_scopes

@@ -12,7 +12,7 @@ from botservice.agent.remembering import remember
 from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.turns.turn import StoredEvent
 from transports.slack.inbound_events import EventSource, raw
 from transports.slack.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT

@@ -14,7 +14,7 @@ from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.platforms import slack_refusals
+from botservice.storage.tables.services import slack_refusals
 from botservice.texts import LANGUAGES, in_language
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.installations import InstallationStore

@@ -8,7 +8,7 @@ from standins.slack_api.world import Post
 from botservice import Storage
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 
 
 async def verdicts(storage: Storage) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from standins.slack_api import Refuse, SlackApi
 
 from botservice import Storage
 from botservice.storage.encryption import Cipher
-from botservice.storage.tables.platforms import slack_installations
+from botservice.storage.tables.services import slack_installations
 from transports.slack.client import SlackClient
 from transports.slack.installing import Installing, OAuthApp
 

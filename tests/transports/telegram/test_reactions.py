@@ -8,7 +8,7 @@ from standins.bot_api import BotApi, Person
 
 from botservice import Storage
 from botservice.people.access import Access
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 
 GROUP = -1001000000001
 

@@ -8,7 +8,7 @@ from botservice import ChatResponse, Command, LLMError, TokenUsage
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from transports.web.app import WebTransport
 from transports.web.owner_token import PageAccess
 

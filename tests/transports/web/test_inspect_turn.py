@@ -22,7 +22,7 @@ from botservice.llm.chat import ChatResponse
 from botservice.llm.server_limits import ServerLimits, Wire
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
-from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.services import feedback
 from botservice.telemetry.logs import register_secret
 from botservice.turns.listening_queries import GateDecision, begin_decision, set_decision
 from transports.web.inspector_prompt import PromptPainter
