@@ -1,7 +1,6 @@
 """The service that users hold in their hands: an agent, a storage, and turns."""
 
 import asyncio
-import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -19,38 +18,33 @@ from botservice.config.setting_choices import check_bot_name
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.images import as_attachment
-from botservice.conversation.snapshots import Snapshot, read_snapshot
 from botservice.core.argument_checks import adopt, check, check_can, check_listed
-from botservice.core.errors import (
-    BudgetExceeded,
-    InvalidOutput,
-    LLMError,
-    RunInterrupted,
-    StorageUnavailable,
-    TurnInProgress,
-    TurnWaiting,
-)
+from botservice.core.errors import InvalidOutput, StorageUnavailable, TurnInProgress
 from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message
-from botservice.core.states import API, Outcome, TurnStatus
+from botservice.core.states import TurnStatus
 from botservice.history.embeddings import Embedder
 from botservice.llm.structured_output import OutputForm
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
-from botservice.storage.database import Connection, Storage
-from botservice.telemetry.logs import redact
+from botservice.storage.database import Storage
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_decisions import decide, hand_in
-from botservice.turns.call_queries import find_due_turn
-from botservice.turns.finding_queries import find_failed_turn, find_running_turn, find_turn
 from botservice.turns.proactive_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.program_claims import ProgramClaims, open_storage
-from botservice.turns.queries import begin_again, finish_turn, reopen_turn
+from botservice.turns.program_turns import (
+    finish_cut_off_turn,
+    finish_turn_of_program,
+    load_due_turn,
+    load_running_turn,
+    reopen_failed_turn,
+)
+from botservice.turns.queries import begin_again
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.transport import Live, Transport
-from botservice.turns.turn import Turn, tell_end
+from botservice.turns.turn import Turn
 from botservice.turns.turn_messages import begin_program_turn
 
 
@@ -203,12 +197,12 @@ class AgentService:
         message = InboundMessage(_checked_text(text), Author.of(author), tuple(map(as_attachment, attachments)))
         form = None if output is None else OutputForm.of(output)
         async with self._claims.in_order(context) as claim:
-            await self._finish_cut_off(context, claim)
             options = self._options_of(context)
+            await finish_cut_off_turn(context, claim, options)
             turn = await begin_program_turn(context, claim, message, options, keeps_steps=False, is_told=False)
             context.output_form = form
             try:
-                answer = await self._finish(context, turn, claim, options, live)
+                answer = await finish_turn_of_program(context, turn, claim, options, live)
             finally:
                 context.output_form = None
             return answer if form is None else _with_output(answer, form)
@@ -281,8 +275,7 @@ class AgentService:
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, files)))
         claim = await self._claims.claim(context, waits=False)
         try:
-            cut_off = await self._load(context, with_steps=not reset)
-            self._check_none_open(cut_off)
+            _check_none_open(await load_running_turn(context, with_steps=not reset))
             turn = await begin_program_turn(context, claim, message, self._options_of(context), keeps_steps=not reset)
         except BaseException:
             await asyncio.shield(open_storage(context).claims.release(claim))
@@ -298,10 +291,14 @@ class AgentService:
             TurnInProgress: a process works on the turn now.
             ApprovalPending: the only turn awaits approval; ResultPending: it awaits a result.
         """
-        claims = open_storage(context).claims
+        claims, options = open_storage(context).claims, self._options_of(context)
         claim = await self._claims.take_over(context)
         try:
-            turn = await self._load(context) or await self._find_waited(context) or await self._reopen(context, claim)
+            turn = (
+                await load_running_turn(context)
+                or await load_due_turn(context, options)
+                or await reopen_failed_turn(context, claim, options)
+            )
             if turn is None:
                 await check_none_waits(context)
                 await claims.release(claim)
@@ -349,10 +346,6 @@ class AgentService:
         """
         return await hand_in(context, call_id, result, self._options_of(context).clock())
 
-    def _check_none_open(self, turn: Turn | None) -> None:
-        if turn is not None:
-            raise TurnInProgress(f"turn {turn.id} of this context was cut off: go on with service.resume(context)")
-
     def _run(self, context: AgentContext, turn: Turn, claim: Claim) -> AgentRun:
         """Return a run that holds its claim until it ends, is closed, or is forgotten by its caller."""
         claims = open_storage(context).claims
@@ -361,77 +354,16 @@ class AgentService:
         weakref.finalize(run, claims.abandon, claim).atexit = False
         return run
 
-    async def _finish(
-        self, context: AgentContext, turn: Turn, claim: Claim, options: RunOptions, live: Live | None = None
-    ) -> Message:
-        run = AgentRun(options, context, turn, claim, live=live)
-        try:
-            return await run.finish()
-        except (LLMError, BudgetExceeded) as error:
-            now = options.clock()
-            end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
-            await open_storage(context).write(
-                partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim
-            )
-            tell_end(turn, Outcome.FAILED, now)
-            raise
-
-    async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:
-        put_in = context.unsaved_steps()
-        context.memory.clear()
-        try:
-            turn = await self._load(context, with_steps=False)
-            if turn is None:
-                return
-            await open_storage(context).write(partial(begin_again, turn=turn), fence=claim)
-            # It is set aside then, and what comes next has its turn.
-            with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted, TurnWaiting):
-                await self._finish(context, turn, claim, self._options_of(context))
-        finally:
-            context.memory.steps.extend(put_in)  # they are for what comes next
-
-    async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
-        """Bring context up to date, for a new question if so wanted and no turn runs there; return its running turn."""
-
-        def read(connection: Connection) -> tuple[Turn | None, Snapshot | None]:
-            if with_steps:
-                return find_running_turn(connection, context.id), None
-            snapshot = read_snapshot(connection, context.id, with_steps=False, with_last_message=False)
-            return (find_running_turn(connection, context.id) if snapshot.has_running_turn else None), snapshot
-
-        turn, snapshot = await open_storage(context).read(read, is_short=True)
-        if turn is None and snapshot is not None:
-            context.show(snapshot)
-        else:
-            await context.refresh(None if turn is None else turn.id)
-        return turn
-
-    async def _find_waited(self, context: AgentContext) -> Turn | None:
-        """Return the turn of a program that has waited and may go on, and bring context up to date for it."""
-        now = self._options_of(context).clock()
-
-        def find(connection: Connection) -> Turn | None:
-            turn_id = find_due_turn(connection, context.id, [API], now)
-            return None if turn_id is None else find_turn(connection, context.id, turn_id)
-
-        turn = await open_storage(context).read(find)
-        if turn is not None:
-            await context.refresh(turn.id)
-        return turn
-
-    async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
-        storage = open_storage(context)
-        turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
-        if turn is not None:
-            now = self._options_of(context).clock()
-            await storage.write(lambda connection: reopen_turn(connection, turn.id, now), fence=claim)
-        return None if turn is None else replace(turn, status=TurnStatus.RUNNING, attempts=1, failures=0)
-
     def _options_of(self, context: AgentContext) -> RunOptions:
         """Return the options of a run: by the clock of its storage, unless the service was given one."""
         if self._has_clock or context.storage is self.storage:
             return self.options
         return replace(self.options, clock=open_storage(context).now)
+
+
+def _check_none_open(turn: Turn | None) -> None:
+    if turn is not None:
+        raise TurnInProgress(f"turn {turn.id} of this context was cut off: go on with service.resume(context)")
 
 
 def _checked_text(text: Any) -> str:
