@@ -82,7 +82,7 @@ class ReplayDialog:
     Attributes:
         tools: What it may call; none of them runs. Those that its server runs are left out.
         max_steps: How often it may call before it has to answer.
-        billed: What each call of the model took.
+        model_calls: Each call of the model, with what it took.
     """
 
     llm: ChatLLM
@@ -90,7 +90,7 @@ class ReplayDialog:
     results: RecordedResults
     budgets: Budgets
     max_steps: int = 10
-    billed: list[ModelCall] = field(default_factory=list)
+    model_calls: list[ModelCall] = field(default_factory=list)
     _usages: list[TokenUsage] = field(default_factory=list)
     _costs: list[int | None] = field(default_factory=list)
     _calls: list[ReplayedCall] = field(default_factory=list)
@@ -105,7 +105,7 @@ class ReplayDialog:
             answer = ReplayedAnswer(error=str(error))
         return replace(
             answer,
-            models=tuple(dict.fromkeys(each.model for each in self.billed)),
+            models=tuple(dict.fromkeys(each.model for each in self.model_calls)),
             calls=self._count,
             usage=usage_of([PlanningStep("", token_usage=each) for each in self._usages]),
             cost=sum(each or 0 for each in self._costs) if self._costs and None not in self._costs else None,
@@ -139,7 +139,7 @@ class ReplayDialog:
         if response.usage is not None:
             self._usages.append(response.usage)
             self._costs.append(cost_of(self.budgets, name, response.usage, self.llm.models))
-        self.billed.append(self.budgets.price(name, response.usage or TokenUsage(0, 0)))
+        self.model_calls.append(self.budgets.price(name, response.usage or TokenUsage(0, 0)))
         return response
 
     def _find_final(self, made: Sequence[ReplayedCall]) -> ReplayedCall | None:
@@ -247,7 +247,7 @@ async def _ask(
     try:
         again = await talk.ask(prompt)
     finally:
-        await _write_usage(storage, talk.billed)
+        await _write_usage(storage, talk.model_calls)
     then = record.answer(budgets, () if agent.llm is None else agent.llm.models)
     changed = changes.describe()
     return Comparison(
@@ -279,15 +279,15 @@ async def offered_tools(agent: Agent, context: AgentContext) -> Mapping[str, Too
     return await agent.tools_for(context)
 
 
-async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
+async def _write_usage(storage: Storage, model_calls: list[ModelCall]) -> None:
     """Record the usage of models for the service as a whole, not for a person or a chat."""
     now = storage.now()
 
     def write(connection: Connection) -> None:
-        for each in billed:
+        for each in model_calls:
             record_call(connection, _NOBODY, replace(each, model=AGAIN), now)
 
-    if billed:
+    if model_calls:
         await storage.write(write)
 
 

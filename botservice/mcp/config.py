@@ -66,7 +66,7 @@ class ServerConfig:
     Attributes:
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
-        allows_sampling: Whether it may ask the model, on the bill of the person for whom it works.
+        allows_sampling: Whether it may ask the model, as usage of the person for whom it works.
         is_trusted: Whether its results hold nothing that strangers wrote, whatever its tools say.
         roles: The roles of people for whom a tool runs, by the tool; what stands under `*` is for all others.
         has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.

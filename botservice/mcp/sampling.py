@@ -1,4 +1,4 @@
-"""Requests of MCP servers for the model (sampling): allowed per server in mcp.json, bounded, and on the asker's bill.
+"""Requests of MCP servers for the model (sampling): allowed per server in mcp.json, bounded, and usage of the asker.
 
 The model sees what the server sends and nothing of the conversation. It works as an agent of the turn does, so its
 calls are reserved, counted and recorded as those are.

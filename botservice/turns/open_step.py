@@ -53,7 +53,7 @@ class OpenStep:
         options: RunOptions,
         suspension: Suspension,
         claim: Claim,
-        bill: UsageRecorder,
+        usage: UsageRecorder,
         interruption: Interruption,
         call_back: Callable[[MemoryStep], Awaitable[None]],
     ) -> None:
@@ -70,7 +70,7 @@ class OpenStep:
         self._context = context
         self._turn = turn
         self._claim = claim
-        self._bill = bill
+        self._usage = usage
         self._interruption = interruption
         self._suspension = suspension
         self._call_back = call_back
@@ -89,17 +89,17 @@ class OpenStep:
             "model_output": action.model_output,
             **describe_prompt(action.prompt, context.records.log),
             **describe_answer(action),
-            **self._bill.attempts.describe(started_at),
+            **self._usage.attempts.describe(started_at),
         }
         step = ActionStep(number, **values)
-        self._bill.attempts.note_calls([each.name for each in action.tool_calls])
+        self._usage.attempts.note_calls([each.name for each in action.tool_calls])
         tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
         context.has_read_untrusted = is_of_others = rests_on_others(action)
         asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
-            self._bill.write(connection, started_at)
+            self._usage.write(connection, started_at)
             if is_of_others:
                 note_untrusted(connection, context.id)
             if asked:
@@ -108,7 +108,7 @@ class OpenStep:
             return None
 
         def take_note(waiting: TurnWaiting | None) -> None:
-            self._bill.confirm()
+            self._usage.confirm()
             self.step = step
             self._was_asked = bool(asked)
             self.waiting = waiting

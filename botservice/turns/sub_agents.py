@@ -1,4 +1,4 @@
-"""Agents that work for the agent of a turn: steps of their own, within one call of a tool, on the bill of the turn."""
+"""Agents that work for the agent of a turn: steps of their own within one call of a tool, and usage of the turn."""
 
 import asyncio
 import contextlib
@@ -169,24 +169,24 @@ class SubAgents:
     async def ask(self, agent: Agent, asking: AgentContext, call: AskAgent[T]) -> T:
         """Return what an agent says, with the retries that its model's failures deserve, and pay for it at once."""
         async with self._in_turn():
-            bill = UsageRecorder(self._options, self._context, self._turn, agent=agent, asking=asking)
-            bill.watch()
-            await bill.open()
+            usage = UsageRecorder(self._options, self._context, self._turn, agent=agent, asking=asking)
+            usage.watch()
+            await usage.open()
             try:
                 said = await ask_model(lambda: call(asking), self._options.model_retries, Interruption())
             except BaseException:  # also where a person stops the turn: what was reserved is not kept from others
-                await asyncio.shield(bill.give_back())
+                await asyncio.shield(usage.give_back())
                 raise
-            bill.take(said.token_usage, "", said.model)
-            await self._pay(bill)
+            usage.take(said.token_usage, "", said.model)
+            await self._record_usage(usage)
             return said
 
-    async def _pay(self, bill: UsageRecorder) -> None:
+    async def _record_usage(self, usage: UsageRecorder) -> None:
         now = self.clock()
         await self._context.storage.write(
-            lambda connection: bill.write(connection, now), fence=self._claim, sort_key=(self._context.id,)
+            lambda connection: usage.write(connection, now), fence=self._claim, sort_key=(self._context.id,)
         )
-        bill.confirm()
+        usage.confirm()
 
     @contextlib.asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[None]:

@@ -75,7 +75,7 @@ class TurnWork(AgentLoop):
         self._claim = claim
         self._transport = transport
         self._live = live
-        self._bill = UsageRecorder(options, context, turn)
+        self._usage = UsageRecorder(options, context, turn)
         self._sub_agents: SubAgents | None = None
         self._checks = options.agent.final_answer_checks
         self._said: list[str] = []
@@ -102,7 +102,7 @@ class TurnWork(AgentLoop):
         self.context.on_thought = None if self._live is None else self._show_thought
         self.context.delegate = self._delegate
         self.context.find_roles = partial(find_roles, self._options.access, self.context, self._turn.id)
-        self._bill.watch()
+        self._usage.watch()
         opened = self._opened
         try:
             if self._is_new:
@@ -123,13 +123,13 @@ class TurnWork(AgentLoop):
 
     async def pay_cut_off(self) -> None:
         """Store what a call of the model took that was cut off because the question has grown."""
-        self._bill.take_cut_off("")
+        self._usage.take_cut_off("")
         now = self._clock()
         await save_turn(
             self.context,
             self._claim,
-            lambda connection, _: self._bill.write(connection, now),
-            lambda _: self._bill.confirm(),
+            lambda connection, _: self._usage.write(connection, now),
+            lambda _: self._usage.confirm(),
         )
 
     def listen(self, live: Live | None) -> None:
@@ -150,10 +150,10 @@ class TurnWork(AgentLoop):
         said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if not is_blank(said) else None
         payloads = await self._plan_for(preview(new, language=self.context.language)) if new else []
-        self._bill.take_cut_off(heard)
+        self._usage.take_cut_off(heard)
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
-            self._bill.write(connection, now)
+            self._usage.write(connection, now)
             if new is not None:
                 insert_message(connection, self._turn.context_id, new)
             write_deliveries(connection, self._turn, payloads, now)
@@ -177,7 +177,7 @@ class TurnWork(AgentLoop):
                 self._turn, self.context, self._payloads_of, bool(self._transport.capabilities.buttons)
             )
             self._opened = OpenStep(
-                self._options, suspension, self._claim, self._bill, self._interruption, self._call_back
+                self._options, suspension, self._claim, self._usage, self._interruption, self._call_back
             )
             self._opened.live = self._live
         return self._opened
@@ -214,27 +214,27 @@ class TurnWork(AgentLoop):
                 self._live.on_restart()
             has_asked = True  # until then, what was said is of the step before
             self._said.clear()
-            return await self._bill.attempts.make(call(self.context))
+            return await self._usage.attempts.make(call(self.context))
 
-        await self._bill.open()
+        await self._usage.open()
         try:
             said = await ask_model(ask, self._options.model_retries, self._interruption)
         except Exception as error:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
-                await self._bill.give_back()
+                await self._usage.give_back()
             raise
         self._interruption.is_beginning_again = False  # the answer was there first
-        self._bill.take(said.token_usage, "".join(self._said), said.model)
+        self._usage.take(said.token_usage, "".join(self._said), said.model)
         return said
 
     async def keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
         """Store a step that runs no calls, and show it to the callbacks."""
-        context, bill, now = self.context, self._bill, self._clock()
+        context, usage, now = self.context, self._usage, self._clock()
         log = context.records.log
         values = (
-            bill.attempts.describe_failed(started_at, log)
+            usage.attempts.describe_failed(started_at, log)
             if said is None
-            else describe_prompt(said.prompt, log) | describe_answer(said) | bill.attempts.describe(started_at)
+            else describe_prompt(said.prompt, log) | describe_answer(said) | usage.attempts.describe(started_at)
         )
         step.set_values_from_dict({"timing": Timing(started_at, now), **values})
         taken = context.steps_taken + 1
@@ -244,10 +244,10 @@ class TurnWork(AgentLoop):
                 note_failure(connection, self._turn.id, last_step_number=step.step_number)
             elif isinstance(step, ActionStep):
                 note_step(connection, self._turn.id, steps_taken=taken, last_step_number=step.step_number)
-            bill.write_failed(connection) if said is None else bill.write(connection, now)
+            usage.write_failed(connection) if said is None else usage.write(connection, now)
 
         def take_note(_: None) -> None:
-            bill.attempts.clear() if said is None else bill.confirm()
+            usage.attempts.clear() if said is None else usage.confirm()
             self._count(step)
 
         self.memory.steps.append(step)
@@ -264,7 +264,7 @@ class TurnWork(AgentLoop):
         if action.is_without_earlier:
             values["is_without_earlier"] = action.is_without_earlier
         if started_at is not None:
-            values |= {"timing": Timing(started_at, now), **self._bill.attempts.describe(started_at)}
+            values |= {"timing": Timing(started_at, now), **self._usage.attempts.describe(started_at)}
         step = FinalAnswerStep(action.output, **values)
         await self._end_live()
         if is_declined(self.context, action):
@@ -283,11 +283,11 @@ class TurnWork(AgentLoop):
             if rests_on_others(action):
                 note_untrusted(connection, self.context.id)
             if speech is not None:
-                self._bill.write_speech(connection, speech, now)
-            is_due = warning is not None and self._bill.is_due(connection, warning, now)
+                self._usage.write_speech(connection, speech, now)
+            is_due = warning is not None and self._usage.is_due(connection, warning, now)
             return warned if is_due else payloads
 
-        answer = TurnAnswer(self._turn, new, now, self._bill.used(now), prepare)
+        answer = TurnAnswer(self._turn, new, now, self._usage.used(now), prepare)
         self.memory.steps.append(step)
         try:
             await save_turn(self.context, self._claim, answer, partial(self._take_answer, buttons=shown.buttons))
@@ -301,12 +301,12 @@ class TurnWork(AgentLoop):
         """End a turn that nobody has asked for, and in which the agent has nothing to say: nobody sees anything."""
 
         def write(connection: Connection, _: Sequence[int]) -> None:
-            self._bill.write(connection, now)
+            self._usage.write(connection, now)
             set_decision(connection, self._turn.id, GateDecision.DECLINED, now)
             finish_turn(connection, self._turn.id, now, Outcome.LISTENED)
 
         self.memory.steps.append(step)
-        await save_turn(self.context, self._claim, write, lambda _: self._bill.confirm())
+        await save_turn(self.context, self._claim, write, lambda _: self._usage.confirm())
         self.answer, self.outcome = Message(None, Role.ASSISTANT, "", created_at=now), Outcome.LISTENED
         await self._call_back(step)
 
@@ -330,15 +330,15 @@ class TurnWork(AgentLoop):
         self, shown: Message, payloads: Sequence[Payload]
     ) -> tuple[Standing | None, Sequence[Payload]]:
         """Return the budget that is nearly used, and an answer's messages with one about it, which no history has."""
-        warning = self._bill.warning()
+        warning = self._usage.warning()
         if warning is None or is_guest(self.context.context_keys):  # there, one message is all, and others read it
             return None, []
-        line = self._bill.warning_text(warning)
+        line = self._usage.warning_text(warning)
         aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)
         return warning, [*payloads, *self._payloads_of(aside)]
 
     def _take_answer(self, written: tuple[Message, Delivery | None], buttons: tuple[Button, ...]) -> None:
-        self._bill.confirm()
+        self._usage.confirm()
         message, self.begun = written
         self.answer = replace(message, buttons=buttons) if buttons else message
 
@@ -377,7 +377,7 @@ class TurnWork(AgentLoop):
 
     def _on_text(self, piece: str) -> None:
         if not self._said:
-            self._bill.attempts.note_text()
+            self._usage.attempts.note_text()
         self._said.append(piece)
         if self._live is not None and not self._checks:
             self._live.on_text(piece)

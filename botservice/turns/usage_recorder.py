@@ -78,7 +78,7 @@ class UsageRecorder:
         agent: Agent | None = None,
         asking: AgentContext | None = None,
     ) -> None:
-        """Make a bill.
+        """Record the usage of a turn, or of an agent that works for it.
 
         Args:
             agent: Whose model is asked; by default the turn's own.
