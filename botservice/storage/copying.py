@@ -34,8 +34,8 @@ from botservice.storage.engines import create_writer_engine
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_sessions import wait_until_alone
 from botservice.storage.schema import COPY_MARK, check_version, check_whole, migrate, read_version
+from botservice.storage.tables import make_observing_triggers, make_triggers
 from botservice.storage.tables.columns import metadata
-from botservice.storage.tables.triggers import make_observing_triggers, make_triggers
 from botservice.storage.url import DatabaseUrl
 
 _ROWS_AT_ONCE: Final = 500

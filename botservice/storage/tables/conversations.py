@@ -26,7 +26,7 @@ from botservice.storage.tables.conditions import index_where
 # again. only_identity_id: who was seen there, as long as that is one.
 # forgotten_at: when its people were forgotten; its keys go when nothing is pending there any more.
 # fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
-# message_count and last_message_id are kept by the database (see triggers.py); NULL: the messages are not counted yet.
+# message_count and last_message_id are kept by triggers; NULL: the messages are not counted yet.
 contexts = Table(
     "contexts",
     metadata,

@@ -8,7 +8,7 @@ from botservice.storage.tables.conditions import READING_IS_DUE, index_where
 # What is noted of conversations, off the reply path
 
 # How far a conversation is read: up to the position read_to. again_to: so far it had been read before something was
-# forgotten or changed (see triggers.py). version grows with every change: a write names the one that was read.
+# forgotten or changed (by triggers). version grows with every change: a write names the one that was read.
 # seen_id: its last_message_id when it was looked at. due_at: when it is to be looked at, or read; 0 at once. tries:
 # how often its next stretch was refused by the model. last_number: of its notes.
 observed = Table(

@@ -196,7 +196,7 @@ model_usage = Table(
     Index("ix_model_usage_chat_day", "chat", "day"),
 )
 
-# The sums of model_usage by day and model, kept by the database (see triggers.py): a sum is in as many rows as sessions
+# The sums of model_usage by day and model, kept by triggers: a sum is in as many rows as sessions
 # have counted at once, and a row may be negative.
 model_usage_days = Table(
     "model_usage_days",

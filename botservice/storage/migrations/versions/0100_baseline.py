@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-from botservice.storage.tables.triggers import make_observing_triggers, make_triggers
+from botservice.storage.tables import make_observing_triggers, make_triggers
 
 revision = "0100"
 down_revision = None
