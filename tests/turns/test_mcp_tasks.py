@@ -17,9 +17,9 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import tool_calls
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
+from tests.turns.asking_hotel import acted, newest, until_acted
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock, office
-from tests.turns.test_tool_questions import acted, newest, until_acted
 from tests.turns.test_waiting import Group, Shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_database]

@@ -1,7 +1,5 @@
 """Questions of MCP servers: asked in the chat, answered by the asker alone, and the call goes on with the answers."""
 
-import asyncio
-import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,65 +12,17 @@ from botservice.agent.agent import AgentTool
 from botservice.agent.tool_questions import QuestionsAsked, ToolQuestion, questions_of_call
 from botservice.commands.standard import standard_commands
 from botservice.core.message_references import Reference, ReferenceKind
-from botservice.people.access import Access
 from botservice.privacy.right_queries import read_others
 from botservice.storage.tables.conversations import deliveries, turn_figures
-from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.tool_answers import as_answer
+from tests.turns.asking_hotel import REVISIONS, acted, buttons, calling, hotel, newest, statuses
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock, office
 from tests.turns.test_waiting import ANNA, BOB, OLGA, Group, Shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_database]
-REVISIONS = pytest.mark.parametrize("revision", ["new", "old"])
-
-
-def calling(name, **arguments):
-    """Return a model that makes one call for what says `go`, and says what came of it."""
-
-    def answer(prompt):
-        results = [each["content"] for each in prompt if each["role"] == "tool"]
-        said = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
-        if said.startswith("go"):
-            return f"got {results[-1]}" if results else call(f"hotel__{name}", **arguments)
-        return f"re {said}"
-
-    return answer
-
-
-@contextlib.asynccontextmanager
-async def hotel(storage, folder, revision, model, *, entry=None, **options):
-    toolset = MCPServers({"hotel": asking(revision, folder, **(entry or {}))}, wait_seconds=60)
-    access = Access(owners=frozenset({"messenger:olga"}))
-    try:
-        async with office(
-            storage,
-            model,
-            messenger=Group(),
-            toolsets=[toolset],
-            access=access,
-            commands=standard_commands(),
-            **options,
-        ) as opened:
-            yield Shop(opened, [], Inbox(storage, opened.worker.wake, access=access))
-    finally:
-        await toolset.close()
-
-
-def acted(folder):
-    path = folder / "acted.txt"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-async def newest(bot, words):
-    """Return the newest message, as soon as it has these words."""
-    return (await bot.shows(lambda texts: texts and words in texts[-1]))[-1]
-
-
-async def buttons(bot, count):
-    return (await bot.asked(count))[-1]
 
 
 @REVISIONS
@@ -108,10 +58,6 @@ async def test_a_form_is_asked_field_by_field_and_the_call_goes_on_with_the_answ
         assert len(acted(tmp_path)) == 1
         await bot.say(double)
         await newest(bot, "already answered")
-
-
-async def statuses(bot):
-    return [each.status for each in await bot.read(select(pending_calls.c.status).order_by(pending_calls.c.id))]
 
 
 @REVISIONS
@@ -213,49 +159,6 @@ async def test_a_server_asks_five_questions_in_one_call_and_no_more(storage, tmp
             assert "accept accept accept accept accept decline decline" in text
 
 
-async def test_a_call_that_asks_while_it_is_open_acts_once(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
-        await bot.say("go")
-        await newest(bot, "Go on?")
-        await bot.say("yes")
-        await newest(bot, "got the person: accept")
-    assert acted(tmp_path) == ["before", "after accept"]
-
-
-@REVISIONS
-async def test_the_answer_reaches_the_call_on_another_replica(storage, tmp_path, revision):
-    async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
-        await bot.say("go")
-        await newest(bot, "Question 0?")
-    async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
-        bot.order = 1
-        await bot.say("yes")
-        await newest(bot, "got a")
-
-
-async def test_a_call_that_was_lost_after_it_had_moved_is_not_made_again(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
-        await bot.say("go")
-        await newest(bot, "Go on?")
-    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
-        bot.order = 1
-        await bot.say("yes")
-        text = await newest(bot, "got ")
-        assert "the connection was lost before they had answered" in text
-        assert "accept" in text
-    assert acted(tmp_path) == ["before"]
-
-
-@pytest.mark.parametrize(("says", "becomes"), [("yes", "got the files"), ("/deny", "did not want to open")])
-async def test_a_server_that_needs_a_page_opened_first_is_called_again(storage, tmp_path, says, becomes):
-    async with hotel(storage, tmp_path, "old", calling("read_files")) as bot:
-        await bot.say("go")
-        await newest(bot, "https://files.example/connect")
-        (tmp_path / "connected").touch()
-        await bot.say(says)
-        await newest(bot, becomes)
-
-
 @REVISIONS
 async def test_a_question_expires_and_the_model_is_told_so(storage, tmp_path, revision):
     clock = SetClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -268,15 +171,6 @@ async def test_a_question_expires_and_the_model_is_told_so(storage, tmp_path, re
         await bot.shows(lambda texts: any("Expired for Anna" in each for each in texts))
         assert await statuses(bot) == ["expired"]
     assert acted(tmp_path) == []
-
-
-@pytest.mark.parametrize("revisions", [("old", "new"), ("new", "old")])
-async def test_a_server_that_is_renewed_meanwhile_is_asked_again(storage, tmp_path, revisions):
-    for revision, says, becomes in zip(revisions, ("go", "yes"), ("Question 0?", "got a"), strict=True):
-        async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
-            bot.order = 0 if says == "go" else 1
-            await bot.say(says)
-            await newest(bot, becomes)
 
 
 async def test_only_own_words_of_the_asker_that_mean_the_question_are_an_answer(storage, tmp_path):
@@ -330,141 +224,6 @@ async def test_another_address_is_declined(storage, tmp_path, url):
         await bot.say("go")
         assert "was not passed on" in await newest(bot, "got ")
         assert len(bot.platform.visible["1"]) == 1
-
-
-@REVISIONS
-async def test_a_server_that_may_asks_the_model_on_the_bill_of_the_person(storage, tmp_path, revision):
-    answer, seen = calling("sum_up"), []
-
-    def model(prompt):
-        if "Sum up" not in str(prompt[-1]["content"]):
-            return answer(prompt)
-        seen.append([each["content"] for each in prompt])
-        return "wide sea"
-
-    async with hotel(storage, tmp_path, revision, model, entry={"sampling": True}) as bot:
-        await bot.say("go")
-        await newest(bot, "got in short: wide sea")
-        [used] = await bot.read(select(model_usage.c.calls))
-        assert used.calls == 3
-    assert seen == [["You sum up.", "Sum up: the sea is wide."]]
-
-
-@REVISIONS
-async def test_no_other_server_asks_the_model(storage, tmp_path, revision):
-    async with hotel(storage, tmp_path, revision, calling("sum_up")) as bot:
-        await bot.say("go")
-        text = await newest(bot, "got ")
-        assert "ampling" in text
-
-
-def by_word(prompt):
-    """Call the tool that is named first with the word that comes after it."""
-    results = [each["content"] for each in prompt if each["role"] == "tool"]
-    said = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
-    name, _, word = said.partition(" ")
-    if name not in ("ask_twice_at_once", "work", "linger", "act_and_ask", "ask_often"):
-        return f"re {said}"
-    return f"got {results[-1]}" if results else call(f"hotel__{name}", **({"word": word} if word else {}))
-
-
-async def see(bot, chat, words):
-    await bot.shows(lambda texts: texts and words in texts[-1], chat)
-
-
-async def until_acted(folder, line):
-    async with asyncio.timeout(30):
-        while line not in acted(folder):  # noqa: ASYNC110 - another process writes the file
-            await asyncio.sleep(0.01)
-
-
-async def test_a_second_question_of_a_call_never_reaches_the_chat_of_another_call(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", by_word) as bot:
-        await bot.say("ask_twice_at_once Anna's", chat="1")
-        await see(bot, "1", "First about Anna's?")
-        await bot.say("work Bob's", chat="2")
-        await until_acted(tmp_path, "working on Bob's")
-        (tmp_path / "second").touch()
-        await until_acted(tmp_path, "second cancel")
-        (tmp_path / "done").touch()
-        await see(bot, "2", "worked on Bob's")
-        await bot.say("yes", chat="1")
-        await see(bot, "1", "got Anna's: accept cancel")
-        assert not any("Anna" in each for each in bot.platform.visible["2"])
-
-
-async def test_a_question_while_another_chat_has_an_open_one_reaches_nobody(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", by_word) as bot:
-        await bot.say("act_and_ask", chat="1")
-        await see(bot, "1", "Go on?")
-        await bot.say("act_and_ask", chat="2")
-        await see(bot, "2", "nobody was asked")
-        await bot.say("yes", chat="1")
-        await see(bot, "1", "got the person: accept")
-        await bot.say("act_and_ask", chat="2")
-        await see(bot, "2", "Go on?")
-
-
-async def test_stop_ends_a_call_that_is_held_and_the_server_can_ask_again(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", by_word) as bot:
-        await bot.say("act_and_ask")
-        await newest(bot, "Go on?")
-        await bot.stop()
-        await newest(bot, "topped")
-        await bot.say("act_and_ask", chat="2")
-        await see(bot, "2", "Go on?")
-        await bot.say("yes", chat="2")
-        await see(bot, "2", "got the person: accept")
-    assert acted(tmp_path) == ["before", "before", "after accept"]
-
-
-async def test_a_question_of_a_call_that_was_stopped_never_reaches_another_chat(storage, tmp_path):
-    async with hotel(storage, tmp_path, "old", by_word) as bot:
-        await bot.say("linger Anna's", chat="1")
-        await until_acted(tmp_path, "lingering over Anna's")
-        await bot.say("work Bob's", chat="2")
-        await until_acted(tmp_path, "working on Bob's")
-        await bot.stop()
-        await bot.say("hello", chat="1")
-        await see(bot, "1", "re hello")
-        (tmp_path / "late").touch()
-        await until_acted(tmp_path, "late cancel")
-        (tmp_path / "done").touch()
-        await see(bot, "2", "worked on Bob's")
-        assert not any("Anna" in each for each in bot.platform.visible["2"])
-        await bot.say("ask_twice_at_once Bob's", chat="2")
-        await see(bot, "2", "First about Bob's?")
-
-
-@pytest.mark.parametrize("is_idempotent", [True, False])
-async def test_an_answered_call_that_is_cut_off_runs_again_only_where_it_may(storage, is_idempotent):
-    runs, began = [], asyncio.Event()
-
-    async def ask() -> str:
-        """Ask."""
-        replied = questions_of_call().replied
-        runs.append(None if replied is None else replied.replies[0].action.value)
-        if replied is None:
-            raise QuestionsAsked("asker", [ToolQuestion("Go on?")], {})
-        if len(runs) == 2:
-            began.set()
-            await asyncio.Event().wait()
-        return "asked"
-
-    def answer(prompt):
-        results = [each["content"] for each in prompt if each["role"] == "tool"]
-        return f"got {results[-1]}" if results else call("ask")
-
-    options = {"tools": [Tool(ask, idempotent=is_idempotent)], "commands": standard_commands()}
-    async with office(storage, answer, messenger=Group(), **options) as opened:
-        bot = Shop(opened, [], None)
-        await bot.say("go")
-        await newest(bot, "Go on?")
-        await bot.say("yes")
-        await began.wait()
-    async with office(storage, answer, messenger=Group(), **options) as opened:
-        await newest(Shop(opened, [], None), "got asked" if is_idempotent else "Interrupted: the outcome")
-    assert runs == [None, "accept", *["accept"] * is_idempotent]
 
 
 async def test_the_time_that_a_person_took_to_allow_and_to_answer_is_not_the_bots(storage):

@@ -16,8 +16,8 @@ from docs.test_docs import blocks_of
 from standins.bot_api import BotApi
 from standins.clocks import LastingMinute
 from turns.group_scenes import TwoModels, gate_of, settle
+from turns.listening_groups import Group
 from turns.messenger import echo, office
-from turns.test_listening import Group
 
 from botservice import AgentContext
 from botservice.commands.standard import standard_commands

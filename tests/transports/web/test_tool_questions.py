@@ -6,7 +6,7 @@ import pytest
 from standins.mcp_servers import asking
 
 from botservice import MCPServers
-from tests.turns.test_tool_questions import calling
+from tests.turns.asking_hotel import calling
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from standins.mcp_servers import asking
 
 from botservice import MCPServers
-from tests.turns.test_tool_questions import calling
+from tests.turns.asking_hotel import calling
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
