@@ -16,7 +16,7 @@ What is shown of the history stands in the history alone, and goes with it.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, repeat
 from typing import Any, Final, Self
 
@@ -33,10 +33,11 @@ from botservice.storage.database import Connection
 
 _SYSTEM: Final[Mapping[str, Any]] = {"system": True}  # as JSON has it
 _GONE: Final = "[deleted]"
+_TEXTS: Final = frozenset({str})
 _LONG_TEXT: Final = 256  # characters; longer ones, such as what stands in front of records, are kept once per context
 
-Kept = Mapping[str, Any]
-"""A message of a prompt in its stored form."""
+Kept = tuple[str, int] | Mapping[str, Any]
+"""A message of a prompt in its stored form; one that shows a message of the history is the form and its id."""
 
 Unsaved = Mapping[int, tuple[Kept, Mapping[str, bytes]]]
 """What is not stored yet, by its place in the log, with the bytes that it names by their digests."""
@@ -73,7 +74,7 @@ class PromptLog:
         self._system_message = {"role": Role.SYSTEM.value, "content": self.system_prompt} if system_prompt else None
         self._unsaved: dict[int, tuple[Kept, Mapping[str, bytes]]] = {}
         self._messages: dict[int, FrozenDict] = {}
-        self._places: dict[Hashable, int] = {}  # by the stored form
+        self._places: dict[tuple[str, int] | str, int] = {}  # by the stored form
 
     def record(
         self, prompt: Sequence[Mapping[str, Any]], sources: Mapping[int, Source] | None = None
@@ -107,12 +108,12 @@ class PromptLog:
     def note_stored(self, place: int, kept: Kept, message: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""
         self._messages[place] = message
-        self._places[_key_of(kept)] = place
+        self._places[kept if isinstance(kept, tuple) else str(kept)] = place
 
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
         blobs: dict[str, bytes] = {}
         kept = _SYSTEM if message == self._system_message else _as_kept(message, source, blobs)
-        key = _key_of(kept)
+        key = kept if isinstance(kept, tuple) else str(kept)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = next(reversed(self._messages), -1) + 1
@@ -121,12 +122,9 @@ class PromptLog:
         return place
 
 
-def _key_of(kept: Kept) -> Hashable:
-    return (kept["shown"], *kept["ids"]) if "shown" in kept else str(kept)
-
-
 def _frozen(message: Mapping[str, Any]) -> FrozenDict:
-    if {*map(type, message), *map(type, message.values())} == {str}:  # nearly all are, and need no look
+    # Nearly all have texts alone, and need no look.
+    if _TEXTS.issuperset(map(type, message)) and _TEXTS.issuperset(map(type, message.values())):
         return FrozenDict.trust(message)
     frozen: FrozenDict = freeze(dict(message), "model_input_messages")
     return frozen
@@ -140,7 +138,7 @@ def _as_kept(message: Mapping[str, Any], source: Source | None, blobs: dict[str,
     if isinstance(source, Message) and source.id is not None and message["role"] == source.role:
         for form, show in FORMS.items():
             if show(source) == content:
-                return _history(form, [source.id])
+                return form, source.id
     for text, parts in _shown(source):
         if text and text in content:
             before, _, after = content.partition(text)
@@ -199,13 +197,15 @@ def save_prompt_logs(connection: Connection, given: Sequence[tuple[PromptLog, in
     files: list[tuple[int, bytes]] = []
     rows: list[dict[str, Any]] = []
     for log, context_id, unsaved in given:
-        content: list[dict[str, Any]] = []
+        content: list[Mapping[str, Any]] = []
         for kept, blobs in unsaved.values():
             files += zip(repeat(context_id), blobs.values())
-            if content and "shown" in kept and kept["shown"] == content[-1].get("shown"):
-                content[-1]["ids"] += kept["ids"]
+            if not isinstance(kept, tuple):
+                content.append(kept)
+            elif content and content[-1].get("shown") == kept[0]:
+                content[-1]["ids"].append(kept[1])
             else:
-                content.append({**kept, "ids": [*kept["ids"]]} if "shown" in kept else dict(kept))
+                content.append(_history(kept[0], [kept[1]]))
         place = min(unsaved)
         rows.append({"turn_id": log.turn_id, "seq": place, "context_id": context_id, "content": dumps(content)})
     if files:
@@ -233,7 +233,7 @@ def _read_row(content: str) -> Iterator[Kept]:
     """Yield what a row keeps of each message."""
     for each in json.loads(content):
         if "shown" in each:
-            yield from (_history(each["shown"], [number]) for number in each["ids"])
+            yield from ((each["shown"], number) for number in each["ids"])
         else:
             yield each
 
@@ -249,10 +249,12 @@ class _Rendering:
         self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept], recent: Recent | None
     ) -> None:
         """Read what kept names."""
-        parts = [part for each in kept for part in (each, *each.get("parts", ())) if isinstance(part, Mapping)]
-        ids = {number for part in parts if "shown" in part for number in part["ids"]}
+        others = [each for each in kept if not isinstance(each, tuple)]
+        parts = [part for each in others for part in each.get("parts", ()) if isinstance(part, Mapping)]
+        ids = {each[1] for each in kept if isinstance(each, tuple)}
+        ids.update(number for part in parts if "shown" in part for number in part["ids"])
         system = find_system_prompt(connection, turn_id)
-        digests = {*_digests(list(kept)), *([system] if system else [])}
+        digests = {*_digests(others), *([system] if system else [])}
         known = {} if recent is None else recent.of_ids(ids)
         self._messages = {number: message for number, (_, message) in known.items()}
         self._messages |= read_shown(connection, context_id, ids - known.keys())
@@ -261,12 +263,12 @@ class _Rendering:
 
     def render(self, kept: Kept) -> FrozenDict:
         """Return a message."""
+        if isinstance(kept, tuple):
+            message = self._messages.get(kept[1])
+            role = Role.USER if message is None else message.role
+            return FrozenDict.trust({"role": role.value, "content": self._said(*kept)})
         if "system" in kept:
             return FrozenDict.trust({"role": Role.SYSTEM.value, "content": self.system_prompt or _GONE})
-        if "shown" in kept:
-            message = self._messages.get(kept["ids"][0])
-            role = Role.USER if message is None else message.role
-            return FrozenDict.trust({"role": role.value, "content": self._part(kept)})
         if "parts" in kept:
             return FrozenDict.trust({"role": kept["role"], "content": "".join(map(self._part, kept["parts"]))})
         return _frozen(self._attach(kept["message"]))
