@@ -1,5 +1,7 @@
 """The chat on a terminal: a prompt, an answer that grows, Ctrl+C and Ctrl+D."""
 
+import asyncio
+import io
 import os
 import pty
 import re
@@ -9,13 +11,19 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crash.served import ROOT
 from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
 
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.storage.database import Connection
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from transports.terminal.app import TerminalTransport
 from transports.terminal.screens import visible
 
 LIMIT_SECONDS = 60.0
@@ -232,6 +240,36 @@ def test_a_reminder_comes_while_nobody_types(terminal: Terminal, model: OpenAIAp
     assert terminal.shows("you> ") == "\n⏰ Tea is ready\n\nyou> "
     terminal.types("\x04")
     assert terminal.ends() == 0
+
+
+async def test_an_answer_that_comes_while_the_terminal_looks_for_its_end_is_no_missing_one(sqlite_url: str) -> None:
+    looks = asyncio.Event()
+
+    class Watched(Storage):
+        """A storage in which a look for the end of a turn begins before the answer, and ends after it."""
+
+        async def read(self, query: Callable[[Connection], Any], **how: Any) -> Any:
+            is_look = "_is_over" in getattr(query, "__qualname__", "")
+            if is_look:
+                looks.set()
+            while not (found := await super().read(query, **how)) and is_look:
+                pass
+            return found
+
+    async def reply(_: object) -> str:
+        await looks.wait()
+        return "here"
+
+    target = io.StringIO()
+    async with asyncio.timeout(LIMIT_SECONDS), Watched.open(sqlite_url) as storage:
+        transport = TerminalTransport(session_id="s", source=io.StringIO("hello\n"), target=target)
+        service = AgentService(FunctionsBasedAgent([], ScriptedChatLLM(reply), search_k=0), storage)
+        worker = Worker(storage, service.options, [transport])
+        await worker.start()
+        await transport.start(Inbox(storage, worker.wake), storage)
+        await transport.converse()
+        await worker.stop()
+    assert target.getvalue() == "here\n"
 
 
 @pytest.mark.slow

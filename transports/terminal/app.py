@@ -202,7 +202,9 @@ class TerminalTransport(Transport):
         while not self._answered.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._answered.wait(), _LOOK_SECONDS)
-            if not self._answered.is_set() and await self._is_over(self._asked):
+                break
+            # What was sent is noted as such afterwards: an answer that ended it is known here by now.
+            if await self._is_over(self._asked) and not self._answered.is_set():
                 said = "" if self._is_stopped or was_asked else "(no answer)"
                 break
         self._screen.end(said)
