@@ -13,12 +13,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from botservice.core.errors import ClaimLost, DatabaseInUse, StorageUnavailable
 from botservice.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from botservice.storage.database import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class Claims(Protocol):
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this process has it."""
 
-    def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
+    def find_free(self, connection: "Connection", context_ids: Sequence[int]) -> list[int]:
         """Return those of the contexts that seem to be unclaimed, without trying to claim them."""
 
     def abandon(self, claim: Claim) -> None:
@@ -263,7 +264,7 @@ class LocalClaims:
         """Return the claim on a context, whichever Storage of this process took it."""
         return self._shared.claims.get(context_id)
 
-    def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:  # noqa: ARG002 - in memory
+    def find_free(self, connection: "Connection", context_ids: Sequence[int]) -> list[int]:  # noqa: ARG002 - in memory
         """Return those of the contexts that are unclaimed in this process."""
         return [context_id for context_id in context_ids if context_id not in self._shared.claims]
 
