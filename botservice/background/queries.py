@@ -8,13 +8,15 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, literal_column, or_, select, update
 
 from botservice.conversation.snapshots import turns_in_view
-from botservice.core.states import API, EventKind, TurnStatus
-from botservice.history.queries import IS_SAID, OF_CONTEXT
+from botservice.core.states import API, TurnStatus
+from botservice.history.queries import OF_CONTEXT
 from botservice.storage.blobs import DIGEST, loosen_files
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import (
     DELIVERY_HAS_BUTTONS,
     DELIVERY_IS_OVER,
+    EVENT_IS_MESSAGE,
+    MESSAGE_IS_SAID,
     READING_IS_DUE,
     REMINDER_IS_OVER,
     TURN_HAS_FAILED,
@@ -73,7 +75,7 @@ _UNREAD = (
             messages.c.token_count, func.length(messages.c.text) / literal_column(str(_CHARACTERS_PER_TOKEN)) + 1
         ).label("tokens"),
     )
-    .where(messages.c.context_id == bindparam("context"), messages.c.position > bindparam("after"), IS_SAID)
+    .where(messages.c.context_id == bindparam("context"), messages.c.position > bindparam("after"), MESSAGE_IS_SAID)
     .order_by(messages.c.position.desc())
     .limit(MOST_UNREAD)
 )
@@ -83,7 +85,7 @@ MOST_READ: Final = 500
 """Messages of a stretch."""
 _SAID = (
     OF_CONTEXT.add_columns(messages.c.own_text)
-    .where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"), IS_SAID)
+    .where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"), MESSAGE_IS_SAID)
     .order_by(messages.c.position)
     .limit(MOST_READ)
 )
@@ -352,10 +354,7 @@ _ANSWERED = (
         turns.c.id >= bindparam("first"),
         TURN_IS_ANSWERED,
         exists().where(steps.c.turn_id == turns.c.id),
-        or_(
-            turns.c.transport == API,
-            exists().where(events.c.turn_id == turns.c.id, events.c.kind == EventKind.MESSAGE.value),
-        ),
+        or_(turns.c.transport == API, exists().where(events.c.turn_id == turns.c.id, EVENT_IS_MESSAGE)),
     )
 )
 

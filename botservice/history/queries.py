@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, literal_column, select, update
+from sqlalchemy import Select, bindparam, func, select, update
 
 from botservice.core.errors import StorageError
-from botservice.core.messages import Author, Message, Role, storable
+from botservice.core.messages import Author, Message, storable
 from botservice.history.rows import Bounds, NewMessage, read_message, read_messages, storable_author, store_attachment
 from botservice.llm.tokens import TokenCounter
 from botservice.storage.database import Connection, Row
 from botservice.storage.message_references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import LARGEST_ID, chunks, of_each_database
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, MESSAGE_IS_SAID
 from botservice.storage.tables.conversations import contexts, messages
 
 COLUMNS = messages.c[
@@ -57,7 +57,6 @@ _COUNT = (
 _STATE = select(contexts.c.deletion_version, contexts.c.last_position).where(contexts.c.id == bindparam("context"))
 LAST_OF_A_PERSON = OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 # Without what the service itself notes.
-IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(messages.c.author_platform, messages.c.author_id, messages.c.author_name)
@@ -297,7 +296,7 @@ def read_period(
     Args:
         seconds: From when (included) until when (not included), since the epoch; None for at any time.
     """
-    query = select_messages(context_id).where(messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]))
+    query = select_messages(context_id).where(MESSAGE_IS_SAID)
     since, until = seconds or (-math.inf, math.inf)
     if math.isfinite(since):
         query = query.where(messages.c.created_at >= datetime.fromtimestamp(since, UTC))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 
-from botservice.core.messages import Role
 from botservice.storage.database import Connection, Row
+from botservice.storage.tables.conditions import MESSAGE_IS_SAID
 from botservice.storage.tables.conversations import contexts, messages, vectors, word_blocks
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ _MISSING = (
         )
     )
     .where(
-        messages.c.id > bindparam("after"),
-        messages.c.id <= bindparam("last"),
-        messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
-        vectors.c.id.is_(None),
+        messages.c.id > bindparam("after"), messages.c.id <= bindparam("last"), MESSAGE_IS_SAID, vectors.c.id.is_(None)
     )
     .order_by(messages.c.id.desc())
     .limit(bindparam("most"))

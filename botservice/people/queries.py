@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.core.messages import Author, Role, storable
+from botservice.core.messages import Author, storable
 from botservice.people.identities import (
     CODE_LIFETIME,
     GUESSING,
@@ -44,6 +44,7 @@ from botservice.people.identities import (
 from botservice.people.names import browser_account, is_browser_account
 from botservice.storage.database import Connection, Row
 from botservice.storage.statements import of_each_database
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, link_codes, persons, web_links, web_logins
 
@@ -184,7 +185,7 @@ def _is_known_to_others(connection: Connection, context_id: int, author: Author 
     is_theirs = (messages.c.author_platform == platform) & (messages.c.author_id == author_id)
     others = select(messages.c.id).where(
         messages.c.context_id == context_id,
-        messages.c.role == Role.USER.value,
+        MESSAGE_IS_OF_A_PERSON,
         messages.c.author_id.is_not(None) | messages.c.author_name.is_not(None),
         messages.c.author_id.is_(None) | ~is_theirs,
     )

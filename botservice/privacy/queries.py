@@ -32,7 +32,7 @@ from botservice.storage.database import Connection
 from botservice.storage.message_references import decode_references, keep_references
 from botservice.storage.statements import chunks, is_by, select_among
 from botservice.storage.tables.columns import metadata
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED
+from botservice.storage.tables.conditions import MESSAGE_IS_NOT_OF_A_PERSON, MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import (
     contexts,
     deliveries,
@@ -89,7 +89,7 @@ def find_own_message(
         message_id: Which one; by default the newest.
         external_id: The platform's id of it, or of an answer to it.
     """
-    query = select_messages(context_id).where(messages.c.role == Role.USER.value, is_by(messages, author))
+    query = select_messages(context_id).where(MESSAGE_IS_OF_A_PERSON, is_by(messages, author))
     if message_id is not None:
         query = query.where(messages.c.id == message_id)
     elif external_id is not None:
@@ -350,7 +350,7 @@ def find_answers_holding(
 ) -> list[int]:
     """Return the answers behind a position that hold one of some texts, or all of them."""
     later = select(messages.c.id, messages.c.text).where(
-        messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
+        messages.c.context_id == context_id, messages.c.position > after, MESSAGE_IS_NOT_OF_A_PERSON
     )
     rows = connection.execute(later).all()
     return [row.id for row in rows if texts is None or any(each in row.text for each in texts)]

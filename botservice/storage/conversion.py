@@ -34,7 +34,7 @@ from botservice.core.progress import Progress
 from botservice.storage.conversion_records import convert_log, convert_prompt, convert_step
 from botservice.storage.message_references import keep_references
 from botservice.storage.tables.columns import Compressed, Places
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, is_one_of
 from botservice.storage.tables.conversations import messages
 
 # Messages that stood in one text with what they quote or forward, as they are kept since 1.0
@@ -169,7 +169,7 @@ def _identified(connection: Connection, row: Row[*tuple[Any, ...]], reference: R
             messages.c.context_id == row.context_id,
             messages.c.position < row.position,
             messages.c.position >= row.position - _NEAR,
-            messages.c.role == role.value,
+            is_one_of("messages.role", role),
             find(messages.c.text, said) > 0,
         )
         .order_by(case((messages.c.author_name == name, 0), else_=1), messages.c.position.desc())

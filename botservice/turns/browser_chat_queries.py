@@ -23,10 +23,11 @@ from sqlalchemy import (
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.states import Outcome
-from botservice.history.queries import IS_SAID, OF_CONTEXT
+from botservice.history.queries import OF_CONTEXT
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     MESSAGE_IS_OF_A_PERSON,
+    MESSAGE_IS_SAID,
     TURN_IS_OPEN,
     TURN_IS_QUEUED,
     TURN_IS_REFUSED,
@@ -126,7 +127,7 @@ def find_saying(connection: Connection, identity_id: int, words: Collection[str]
     SQLite knows those of English alone.
     """
     said = select(messages.c.context_id, func.max(messages.c.id).label("message_id")).where(
-        messages.c.context_id.in_(_OF_PERSON), IS_SAID, *(_is_spelt(messages.c.text, word) for word in words)
+        messages.c.context_id.in_(_OF_PERSON), MESSAGE_IS_SAID, *(_is_spelt(messages.c.text, word) for word in words)
     )
     rows = connection.execute(said.group_by(messages.c.context_id), {"identity": identity_id})
     return {row.context_id: row.message_id for row in rows}
@@ -313,7 +314,7 @@ def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
         OF_CONTEXT.add_columns(
             messages.c.answers_turn_id, _TURN_OF_MESSAGE.label("turn_id"), _BUTTONS, _VERDICT, _IS_STOPPED
         )
-        .where(IS_SAID, condition)
+        .where(MESSAGE_IS_SAID, condition)
         .order_by(messages.c.position.desc())
         .limit(PAGE + 1)
     )

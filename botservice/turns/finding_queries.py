@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, exists, func, or_, select
 
 from botservice.core.errors import StorageError
-from botservice.core.states import EventKind, Outcome, TurnStatus
+from botservice.core.states import Outcome, TurnStatus
 from botservice.history.queries import select_messages
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection, Storage
@@ -16,6 +16,7 @@ from botservice.storage.statements import is_of
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     DELIVERY_IS_OWED,
+    EVENT_IS_MESSAGE,
     EVENT_IS_UNHANDLED,
     TURN_HAS_FAILED,
     TURN_IS_OPEN,
@@ -72,9 +73,7 @@ _NEWEST_TURN = _TURNS.where(turns.c.started_at.is_not(None)).order_by(turns.c.id
 _EVENTS_OF_TURN = select(*_EVENT).where(events.c.turn_id == bindparam("turn")).order_by(events.c.order_key, events.c.id)
 _NEWEST_MESSAGES = (
     select(*_EVENT, events.c.transport)
-    .where(
-        events.c.context_id == bindparam("context"), events.c.kind == EventKind.MESSAGE.value, events.c.raw.is_not(None)
-    )
+    .where(events.c.context_id == bindparam("context"), EVENT_IS_MESSAGE, events.c.raw.is_not(None))
     .order_by(events.c.id.desc())
 )
 _CONTEXT: Any = bindparam("context")

@@ -166,7 +166,9 @@ def test_the_condition_of_an_index_is_written_once():
 
 STATES = {each.value for kind in (TurnStatus, Outcome, DeliveryStatus, PendingStatus, ReminderStatus) for each in kind}
 STATE_COLUMNS = {"status", "outcome"}
-COLUMN_OF_A_STATE = re.compile(r"\b(?:turns|deliveries|pending_calls|reminders)\.c\.(?:status|outcome)")
+COLUMN_OF_A_STATE = re.compile(
+    r"\b(?:(?:turns|deliveries|pending_calls|reminders)\.c\.(?:status|outcome)|messages\.c\.role)"
+)
 TESTS_A_COLUMN = {"in_", "not_in", "is_distinct_from", "is_not_distinct_from"}
 
 

@@ -17,6 +17,7 @@ from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import (
     DELIVERY_IS_ATTEMPTED,
     DELIVERY_IS_OWED,
+    EVENT_IS_CHANGE,
     EVENT_IS_EXTERNAL,
     MESSAGE_IS_OF_A_PERSON,
     TURN_IS_ASKED,
@@ -77,7 +78,7 @@ _ASKED = select(events.c.raw, events.c.context_id).where(events.c.turn_id == bin
 _LAST_CHANGE = (
     select(events.c.raw, events.c.kind)
     .where(EVENT_IS_EXTERNAL, events.c.context_id == bindparam("context"), events.c.external_id == bindparam("ts"))
-    .where(events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]))
+    .where(EVENT_IS_CHANGE)
     .order_by(events.c.order_key.desc())
     .limit(1)
 )
