@@ -101,7 +101,7 @@ class PromptBuilder:
         question, parts = context.chat_history.last_user_message, context.question_parts
         kept: KeptOut = recall.also_read[-1]
         shared = _shared_names(recall, question)
-        shared_found = _shared_names(recall, question, authors_of(recall.found))
+        shared_found = _shared_names(recall, question, authors_of(recall.found)) if recall.found else shared
         notes, person, waiting = self._describe_known(question, recall.also_read, shared_found, counter)
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
         found = self._fit_again(recall.found, question, counter, shared_found)
