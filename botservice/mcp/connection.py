@@ -87,6 +87,11 @@ class ServerConnection:
         """Whether a call that is open there waits for a person."""
         return self._open_calls.are_held
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server takes no more what one person has signed in with."""
+        return self._auth is not None and self._auth.is_refused
+
     async def wait(self, seconds: float) -> None:
         """Wait until it has been tried once, or the time is over."""
         with contextlib.suppress(TimeoutError):
@@ -250,7 +255,7 @@ class ServerConnection:
         if self._auth is None:
             self.wants_sign_in = line.wants_sign_in and (self.config.has_sign_in or not self.config.headers)
         else:
-            self.wants_sign_in = self._auth.is_refused
+            self.wants_sign_in = self.is_refused
         if self.wants_sign_in:
             self.problem = _WANTS_SIGN_IN
             self.is_tried.set()

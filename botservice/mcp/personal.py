@@ -5,7 +5,7 @@ import importlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from botservice.mcp.connection import ServerConnection
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.sign_ins import SignIn, SignIns, find_asker, make_code
 from botservice.mcp.stdio import Children
-from botservice.mcp.tool import MCPTool, name_tools
+from botservice.mcp.tool import make_tools
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from botservice.texts import in_language
@@ -120,19 +120,15 @@ class PersonalServers:
 
     async def _tools_of(self, storage: Storage, asker: int, config: ServerConfig) -> list[Tool]:
         found = await self._sign_ins.find(storage, asker, config.prefix, config.url or "")
-        personal = None if found is None or found.code is not None else self._connect(storage, asker, config, found)
-        if personal is not None:
-            await personal.connection.wait(self._wait_seconds)
-        if personal is None or personal.auth.is_refused:
-            self._drop((asker, config.prefix))
-            return [self._sign_in_tool(config)]
-        connection = personal.connection
-        names = name_tools(config.prefix, (each.name for each in connection.listing))
-        ask = partial(self._ask, config)
-        theirs = [_PersonalTool(connection, each, names[each.name], personal.auth, ask) for each in connection.listing]
-        return [self._sign_out_tool(config, found), *theirs] if found is not None else []
+        if found is not None and found.code is None:
+            connection = self._connect(storage, asker, config, found)
+            await connection.wait(self._wait_seconds)
+            if not connection.is_refused:
+                return [self._sign_out_tool(config, found), *make_tools(connection, partial(self._ask, config))]
+        self._drop((asker, config.prefix))
+        return [self._sign_in_tool(config)]
 
-    def _connect(self, storage: Storage, asker: int, config: ServerConfig, found: SignIn) -> _Personal:
+    def _connect(self, storage: Storage, asker: int, config: ServerConfig, found: SignIn) -> ServerConnection:
         from botservice.mcp.oauth import PersonalAuth
 
         key = (asker, config.prefix)
@@ -146,7 +142,7 @@ class PersonalServers:
             self._open[key] = known
         known.used_at = time.monotonic()
         self._open.move_to_end(key)
-        return known
+        return known.connection
 
     def _let_idle_go(self) -> None:
         for key, each in list(self._open.items()):
@@ -212,33 +208,3 @@ class PersonalServers:
 
         said = f"Sign the person out of {config.name}, where they ask for that."
         return Tool(sign_out, name=f"{config.prefix}__sign_out", description=said, idempotent=True)
-
-
-class _PersonalTool(MCPTool):
-    """A tool of a server that is called for one person alone."""
-
-    def __init__(
-        self,
-        connection: ServerConnection,
-        listed: Any,
-        name: str,
-        auth: "PersonalAuth",
-        ask: Callable[[AgentContext], Awaitable[list[Any]]],
-    ) -> None:
-        super().__init__(connection, listed, name)
-        self._auth = auth
-        self._ask = ask
-
-    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
-        """Return a call of the server's tool; where the server takes the person's token no more, they are asked."""
-        run = super().bind(arguments, context)
-
-        async def call() -> Any:
-            try:
-                return await run()
-            except OutputError:
-                if self._auth.is_refused:
-                    return await self._ask(context)
-                raise
-
-        return call

@@ -13,7 +13,7 @@ from botservice.mcp.connection import ServerConnection
 from botservice.mcp.listing import ListedTool
 from botservice.mcp.personal import PersonalServers, Returned
 from botservice.mcp.stdio import Children
-from botservice.mcp.tool import MCPTool, name_tools
+from botservice.mcp.tool import make_tools
 from botservice.storage.database import Storage
 
 _WAIT_SECONDS: Final = 10.0
@@ -88,7 +88,7 @@ class MCPServers(Toolset):
         shared = [each for each in self._connections if not _is_personal(each)]
         listings = [each.listing for each in shared]
         if listings != self._made[0]:
-            self._made = listings, [*in_turn(map(_made, shared))]
+            self._made = listings, [*in_turn(map(make_tools, shared))]
         return self._made[1]
 
     async def tools_for(self, context: AgentContext) -> Sequence[Tool]:
@@ -164,8 +164,3 @@ class MCPServers(Toolset):
 def _is_personal(connection: ServerConnection) -> bool:
     """Return whether each person signs in: the file says so, or the server takes nobody else."""
     return connection.config.has_sign_in or connection.wants_sign_in
-
-
-def _made(connection: ServerConnection) -> list[Tool]:
-    names = name_tools(connection.config.prefix, (each.name for each in connection.listing))
-    return [MCPTool(connection, each, names[each.name]) for each in connection.listing]

@@ -136,6 +136,10 @@ def _last(uri: str) -> str:
     return str(uri).rstrip("/").rpartition("/")[2] or "file"
 
 
+AskToSignIn = Callable[[AgentContext], Awaitable[Any]]
+"""Asks the person to sign in, and returns what is said of that."""
+
+
 async def _call_server() -> None:
     """Take what the server's own schema says."""
 
@@ -145,7 +149,9 @@ class MCPTool(Tool):
 
     shows_files = False  # they are a stranger's: a model may look at a screen ten times before it answers
 
-    def __init__(self, connection: ServerConnection, listed: ListedTool, name: str) -> None:
+    def __init__(
+        self, connection: ServerConnection, listed: ListedTool, name: str, ask_to_sign_in: AskToSignIn | None = None
+    ) -> None:
         config = connection.config
         super().__init__(
             _call_server,
@@ -163,21 +169,39 @@ class MCPTool(Tool):
             "function": {"name": name, "description": self.description, "parameters": listed.parameters},
         }
         self._connection = connection
+        self._ask_to_sign_in = ask_to_sign_in
         self._name_there = listed.name
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
-        """Return a call of the server's tool."""
+        """Return a call of the server's tool; where the server takes the person's token no more, they are asked."""
 
         async def call() -> Any:
-            return read_result(
-                *await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent, context=context)
-            )
+            try:
+                return read_result(
+                    *await self._connection.call(
+                        self._name_there, arguments, may_repeat=self.idempotent, context=context
+                    )
+                )
+            except OutputError:
+                if self._ask_to_sign_in is not None and self._connection.is_refused:
+                    return await self._ask_to_sign_in(context)
+                raise
 
         return call
 
     async def give_up(self, kept: Mapping[str, Any]) -> None:
         """Cancel the task that the server has made of a call."""
         await self._connection.give_up(kept)
+
+
+def make_tools(connection: ServerConnection, ask_to_sign_in: AskToSignIn | None = None) -> list[Tool]:
+    """Return the tools of a server, as it was when it was last asked.
+
+    Args:
+        ask_to_sign_in: What is done where the server takes one person's token no more.
+    """
+    names = name_tools(connection.config.prefix, (each.name for each in connection.listing))
+    return [MCPTool(connection, each, names[each.name], ask_to_sign_in) for each in connection.listing]
 
 
 def name_tools(prefix: str, tools: Iterable[str]) -> dict[str, str]:
