@@ -47,18 +47,13 @@ class AffectedTurns:
 
 def turns_of(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
     """Return the turns that messages of a context began, also those whose events are not kept any more."""
-    return turns_brought_by(connection, message_ids) | turns_without_event(connection, context_id, message_ids)
+    brought, unknown = _by_events(connection, message_ids)
+    return brought | _by_places(connection, context_id, unknown)
 
 
 def turns_brought_by(connection: Connection, message_ids: Collection[int]) -> set[int]:
     """Return the turns that the events of messages began, as far as these events are kept."""
     return _by_events(connection, message_ids)[0]
-
-
-def turns_without_event(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
-    """Return the turns of messages whose events are not kept: that looks through their whole context."""
-    unknown = _by_events(connection, message_ids)[1]
-    return _by_places(connection, context_id, unknown) if unknown else set()
 
 
 def turns_of_only(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
@@ -93,7 +88,7 @@ def _by_events(connection: Connection, message_ids: Collection[int]) -> tuple[se
 
 
 def _by_places(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
-    """Return the turns whose answers stand right behind nothing but these messages.
+    """Return the turns whose answers stand right behind nothing but these messages, by looking through their context.
 
     What a turn answers stands before its answer, with as many messages as came together. What is due at a time, or a
     program asks for, is not brought by events: its turn has no order among them.
@@ -105,7 +100,7 @@ def _by_places(connection: Connection, context_id: int, message_ids: Collection[
         .order_by(messages.c.position)
     )
     chosen, found, asked = set(message_ids), set(), list[int]()
-    for row in connection.execute(query):
+    for row in connection.execute(query) if chosen else ():
         if row.role == Role.USER.value:
             asked.append(row.id)
             continue
@@ -125,11 +120,9 @@ def find_seen(
     """
     newest = connection.execute(_NEWEST.where(turns.c.context_id == context_id)).scalar_one()
     up_to = sure_up_to(connection, newest)
-    without_event = turns_without_event(connection, context_id, message_ids) | _unnamed(
-        connection, context_id, message_ids
-    )
-    own = turns_brought_by(connection, message_ids) | without_event
-    first = _first_turn(connection, context_id, {*message_ids, *held_by}, own)
+    brought, unknown = _by_events(connection, message_ids)
+    without_event = _by_places(connection, context_id, unknown) | _unnamed(connection, context_id, message_ids)
+    first = _first_turn(connection, context_id, {*message_ids, *held_by}, brought | without_event)
     going_on = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id >= (first or 0), ~IS_OVER)
     return AffectedTurns(
         first, () if first is None else connection.execute(going_on).scalars().all(), up_to, without_event
@@ -155,15 +148,11 @@ def turns_to_erase(connection: Connection, context_id: int, seen: AffectedTurns)
 
 def _unnamed(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
     """Return the turns of messages that a program handed in, or that were due: they are as old as their messages."""
-    found: set[int] = set()
-    for chunk in chunks(sorted(message_ids)):
-        without = select(messages.c.created_at).where(
-            messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk), messages.c.event_id.is_(None)
-        )
-        times = connection.execute(without).scalars().all()
-        as_old = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.created_at.in_(times))
-        found.update(connection.execute(as_old).scalars() if times else ())
-    return found
+    is_unnamed = (messages.c.context_id + 0 == context_id) & messages.c.event_id.is_(None)
+    handed_in = select_among(connection, select(messages.c.created_at).where(is_unnamed), messages.c.id, message_ids)
+    of_context = select(turns.c.id).where(turns.c.context_id == context_id)
+    times = [row.created_at for row in handed_in]
+    return {row.id for row in select_among(connection, of_context, turns.c.created_at, times)}
 
 
 def _first_turn(
