@@ -23,7 +23,7 @@ from botservice.privacy.rights import KEPT
 from botservice.storage.blobs import find_holding, loosen_all_files
 from botservice.storage.database import Connection
 from botservice.storage.message_references import find_contexts_repeating
-from botservice.storage.statements import chunks, is_by, sure_up_to
+from botservice.storage.statements import chunks, is_by
 from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN, TURN_IS_NOT_DONE
 from botservice.storage.tables.conversations import blobs, contexts, deliveries, events, messages, reminders, turns
@@ -225,19 +225,10 @@ def release_forgotten(connection: Connection, now: datetime) -> int:
     return connection.execute(gone).rowcount
 
 
-def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:
-    """Remove people's ids from the keys of events, where a platform names by them who pressed a button."""
-    later = (events.c.context_id == context_id) & (events.c.id > after)
-    rename_all(connection, connection.execute(select(events.c.id).where(later, _names_any(accounts))).scalars().all())
-
-
-def find_events_naming(
-    connection: Connection, context_id: int, accounts: Sequence[Author]
-) -> tuple[int, Sequence[int]]:
-    """Return the last event that was looked at, and the events whose keys name people."""
-    newest = connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one()
-    theirs = connection.execute(select(events.c.id).where(events.c.context_id == context_id, _names_any(accounts)))
-    return sure_up_to(connection, newest), theirs.scalars().all()
+def find_events_naming(connection: Connection, context_id: int, accounts: Sequence[Author]) -> Sequence[int]:
+    """Return the events whose keys name people: a platform names by them who pressed a button."""
+    theirs = select(events.c.id).where(events.c.context_id == context_id, _names_any(accounts))
+    return connection.execute(theirs).scalars().all()
 
 
 def _names_any(accounts: Sequence[Author]) -> ColumnElement[bool]:
@@ -248,11 +239,10 @@ def _names_any(accounts: Sequence[Author]) -> ColumnElement[bool]:
     return or_(false(), *pressed, *(button & each for each in ends))
 
 
-def rename_all(connection: Connection, event_ids: Sequence[int]) -> None:
+def rename_events(connection: Connection, event_ids: Sequence[int]) -> None:
     """Give events keys that name nobody."""
-    for chunk in chunks(event_ids):
-        change = update(events).where(events.c.id.in_(chunk))
-        connection.execute(change.values(key="forgotten:" + cast(events.c.id, Text)))
+    change = update(events).where(events.c.id.in_(event_ids))
+    connection.execute(change.values(key="forgotten:" + cast(events.c.id, Text)))
 
 
 def forget_notices(connection: Connection, scope: str, subject: str) -> None:

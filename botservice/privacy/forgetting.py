@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author
 from botservice.people.fact_queries import drop_facts, drop_unsaid, facts_from
+from botservice.people.identities import Identity
 from botservice.people.queries import find_identity
 from botservice.privacy import account_queries, queries, record_queries, right_queries, turn_queries
 from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, do_in_bites, queue_facts
@@ -62,13 +63,14 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     """
     claim = None if here is None else here.claim
     await clean_all(storage, claim)  # an earlier process may have been cut off before that
-    accounts = await storage.read(lambda connection: account_queries.accounts_of(connection, person))
-    context_ids = await storage.read(
-        lambda connection: account_queries.contexts_with(connection, accounts), is_long=True
-    )
-    known = await storage.read(lambda connection: find_identity(connection, person))
-    is_unknown = not context_ids and known is None
-    if is_unknown and not await storage.read(lambda connection: account_queries.are_in_ledger(connection, accounts)):
+
+    def find(connection: Connection) -> tuple[list[Author], list[int], Identity | None, bool]:
+        accounts, known = account_queries.accounts_of(connection, person), find_identity(connection, person)
+        is_in_ledger = account_queries.are_in_ledger(connection, accounts)
+        return accounts, account_queries.contexts_with(connection, accounts), known, is_in_ledger
+
+    accounts, context_ids, known, is_in_ledger = await storage.read(find, is_long=True)
+    if not context_ids and known is None and not is_in_ledger:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
@@ -181,14 +183,15 @@ async def _forget_in(
     storage: Storage, context_id: int, accounts: Sequence[Author], told: _Carried, here: Here | None
 ) -> Forgotten:
     """Delete what is some accounts' of one chat, or all of it where nobody else wrote."""
-    renamed = await _rename_events(storage, context_id, accounts)
+    find_events = partial(account_queries.find_events_naming, context_id=context_id, accounts=accounts)
+    for chunk in chunks(await storage.read(find_events, is_long=True)):
+        await storage.write(partial(account_queries.rename_events, event_ids=chunk))
 
     def find(connection: Connection) -> ForgottenWords:
         ids = [number for each in accounts for number in queries.own_message_ids(connection, context_id, each)]
         return read_words(connection, context_id, ids, accounts)
 
     def forget_elsewhere(connection: Connection, _: ForgottenWords) -> Forgotten:
-        account_queries.rename_events(connection, context_id, accounts, after=renamed)
         return _erase_carried(connection, told.seen, told.words, storage.now())[0]
 
     def forget_alone(connection: Connection) -> Forgotten | None:
@@ -229,15 +232,6 @@ async def _empty(storage: Storage, context_id: int, here: Here | None, told: _Ca
     old = partial(queries.find_handled_events, context_id=context_id, before=now - account_queries.DELIVERED_AGAIN)
     await do_in_bites(storage, old, queries.delete_events)
     return gone
-
-
-async def _rename_events(storage: Storage, context_id: int, accounts: Sequence[Author]) -> int:
-    """Remove people's ids from the keys of events, a few at a time; return the last event that was looked at."""
-    find = partial(account_queries.find_events_naming, context_id=context_id, accounts=accounts)
-    up_to, theirs = await storage.read(find, is_long=True)
-    for chunk in chunks(theirs):
-        await storage.write(partial(account_queries.rename_all, event_ids=chunk))
-    return up_to
 
 
 async def _forget_told(
