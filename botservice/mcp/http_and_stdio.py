@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.llm.proxies_and_tls import tls_context
@@ -79,24 +79,27 @@ async def connected(
     path = config.env.get("PATH", os.environ.get("PATH"))
     if config.cwd is None and shutil.which(config.command, path=path) is None:
         raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
-    with children.starting(config.prefix, config.command, config.args) as (command, args):
-        async with _standard_error(line) as errors, _started(config, command, args, errors, line) as transport:
-            yield _watched(transport, line)
+    async with _standard_error(line) as errors, _started(config, config.command, children, errors, line) as transport:
+        yield _watched(transport, line)
 
 
 @contextlib.asynccontextmanager
 async def _started(
-    config: ServerConfig, command: str, args: Sequence[str], errors: Any, line: ConnectionState
+    config: ServerConfig, command: str, children: Children, errors: Any, line: ConnectionState
 ) -> "AsyncIterator[Transport]":
     if os.name != "posix":  # the package knows how programs are found and ended there
         from mcp import StdioServerParameters, stdio_client
 
         parameters = StdioServerParameters(
-            command=command, args=list(args), env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
+            command=command,
+            args=list(config.args),
+            env=dict(config.env),
+            cwd=config.cwd,
+            encoding_error_handler="replace",
         )
         yield stdio_client(parameters, errlog=errors)
         return
-    async with running(command, args, env=config.env, cwd=config.cwd, errors=errors) as program:
+    async with running(children, command, config.args, env=config.env, cwd=config.cwd, errors=errors) as program:
         try:
             yield program
         finally:

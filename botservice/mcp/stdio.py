@@ -13,41 +13,47 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final, Self
 
-_IS_POSIX: Final = os.name == "posix"
 _SHELL: Final = "/bin/sh"
 _END_OF_GROUP_SECONDS: Final = 5.0
-# $0 is the file for the number of the process, which stays the same when the server takes the shell's place.
-_START: Final = 'echo $$ >"$0" && exec "$@"'
 
 
 class Children:
-    """The processes that servers run in."""
+    """The processes that servers run in, which a shell ends where this process cannot do so any more."""
 
     def __init__(self) -> None:
-        self._folder: Path | None = None
         self._watch: subprocess.Popen[bytes] | None = None
 
+    def open(self) -> subprocess.Popen[bytes]:
+        """Return the shell that watches; it is started when it is first needed."""
+        if self._watch is None:
+            self._watch = subprocess.Popen(  # noqa: S603 - a script of ours
+                [_SHELL, "-c", files(__package__).joinpath("end_left_servers.sh").read_text()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        return self._watch
+
     @contextlib.contextmanager
-    def starting(self, name: str, command: str, args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield the command that starts a server; at the end of the block, kill what it left running."""
-        if not _IS_POSIX:
-            yield command, list(args)
-            return
-        file = self._open() / name
+    def watching(self, group: int) -> Iterator[None]:
+        """Have a group of processes ended with the block, or with this process."""
+        watch = self.open()
+        _tell(watch, f"+ {group}")
         try:
-            yield _SHELL, ["-c", _START, str(file), command, *args]
+            yield
         finally:
-            _end_group(file)
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing is left of it
+                os.killpg(group, signal.SIGKILL)
+            _tell(watch, f"- {group}")
 
     async def close(self) -> None:
         """End the shell that watches."""
-        watch, self._watch, self._folder = self._watch, None, None
+        watch, self._watch = self._watch, None
         if watch is None:
             return
         assert watch.stdin is not None  # noqa: S101 - it is a pipe
@@ -57,29 +63,12 @@ class Children:
         except subprocess.TimeoutExpired:
             watch.kill()
 
-    def _open(self) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="botservice-mcp-"))
-            self._watch = subprocess.Popen(  # noqa: S603 - a script of ours
-                [_SHELL, "-c", files(__package__).joinpath("end_left_servers.sh").read_text(), str(self._folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        return self._folder
 
-
-def _end_group(file: Path) -> None:
-    """Kill the processes that a server left behind: the client has already ended the server gently."""
-    try:
-        number = int(file.read_text())
-    except (OSError, ValueError):
-        return  # it was never started
-    finally:
-        file.unlink(missing_ok=True)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(number, signal.SIGKILL)
+def _tell(watch: subprocess.Popen[bytes], change: str) -> None:
+    assert watch.stdin is not None  # noqa: S101 - it is a pipe
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or was closed
+        watch.stdin.write(f"{change}\n".encode())
+        watch.stdin.flush()
 
 
 LARGEST_MESSAGE: Final = 16 * 1024 * 1024
@@ -185,11 +174,12 @@ class _Telling:
 
 @contextlib.asynccontextmanager
 async def running(
-    command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: str | None, errors: Any
+    children: Children, command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: str | None, errors: Any
 ) -> AsyncIterator[Program]:
     """Run a program until the block is left."""
     from mcp.client.stdio import get_default_environment
 
+    children.open()
     process = await asyncio.create_subprocess_exec(
         command,
         *args,
@@ -202,7 +192,8 @@ async def running(
         start_new_session=True,
     )
     program = Program(process)
-    try:
-        yield program
-    finally:
-        await program.end()
+    with children.watching(process.pid):
+        try:
+            yield program
+        finally:
+            await program.end()
