@@ -75,7 +75,7 @@ class TelegramIntake(Intake):
             elif (membership := membership_of(update)) is not None:
                 await self._note(membership)
             elif (reaction := reaction_of(update)) is not None:
-                await keep_reaction(storage, reaction)
+                await keep_reaction(reaction, inbox, storage)
         await inbox.accept(_TRANSPORT, events)
         return stops
 

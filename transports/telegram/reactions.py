@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.core.messages import Author
+from botservice.core.messages import Author, InboundMessage
 from botservice.storage.database import Storage
+from botservice.turns.inbox import Inbox
 from transports.common.connected_transport import read_when_known
 from transports.common.json_fields import field, integer, items_of, string
 from transports.telegram.queries import find_answered_turn, store_reaction
@@ -43,17 +44,19 @@ def reaction_of(update: object) -> TelegramReaction | None:
     return TelegramReaction(chat_id, message_id, person_id, after)
 
 
-async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
-    """Store a person's verdict on an answer; on any other message nothing is kept."""
+async def keep_reaction(reaction: TelegramReaction, inbox: Inbox, storage: Storage) -> None:
+    """Store a person's verdict on an answer, if they may use the bot there; on any other message nothing is kept."""
     keys, message_id = ContextKeys.of({"transport": "telegram", "chat_id": str(reaction.chat_id)}), reaction.message_id
     turn_id, _ = await read_when_known(
         storage,
         lambda connection: find_answered_turn(connection, keys, message_id),
         lambda found: found[0] is not None or not found[1],
     )
-    if turn_id is None:
+    author, now = Author("telegram", str(reaction.person_id)), storage.now()
+    said = InboundMessage("", author, is_private=reaction.chat_id > 0)
+    if turn_id is None or not (await inbox.access.judge(storage, said, keys.values, now)).is_admitted:
         return
-    message, author, now = (keys, message_id, turn_id), Author("telegram", str(reaction.person_id)), storage.now()
+    message = keys, message_id, turn_id
     is_stored = await storage.write(
         lambda connection: store_reaction(connection, message, author, reaction.verdict, now)
     )

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from standins.bot_api import BotApi, Person
 
 from botservice import Storage
+from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.storage.tables.services import feedback
 
@@ -68,6 +69,16 @@ async def test_who_is_blocked_leaves_no_opinion(api: BotApi, bot_on: Any, sqlite
         answer = await api.message(42, "You said: hello")
         now = sqlite_storage.now()
         await sqlite_storage.write(lambda connection: access.revoke(connection, "telegram:42", "telegram:1", now))
+        api.person_reacts(42, answer.message_id, "👍")
+        await api.all_taken()
+    assert await verdicts(sqlite_storage) == []
+
+
+async def test_who_is_not_let_in_leaves_no_opinion(api: BotApi, bot_on: Any, sqlite_storage: Storage) -> None:
+    async with bot_on(api):
+        api.person_says("hello", chat_id=42)
+        answer = await api.message(42, "You said: hello")
+    async with bot_on(api, access=Access(AccessMode.ALLOW)):
         api.person_reacts(42, answer.message_id, "👍")
         await api.all_taken()
     assert await verdicts(sqlite_storage) == []
