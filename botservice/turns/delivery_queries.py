@@ -372,11 +372,6 @@ def owes_buttons(connection: Connection, context_id: int) -> bool:
     return connection.execute(owed.limit(1)).first() is not None
 
 
-def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
-    """Return whether a message is known to have arrived, with or without buttons."""
-    return connection.execute(_select_arrived(context_id, transport, message_id)).first() is not None
-
-
 def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
     """Return the buttons under a message, or None if it is not known to have any."""
     arrived = _select_arrived(context_id, transport, message_id).where(DELIVERY_HAS_BUTTONS)

@@ -41,7 +41,7 @@ TELEGRAM = [
     {"update_id": 5, "my_chat_member": {"chat": {"id": -5, "type": "group"}, "from": ADA, "date": 1}},
 ]
 WEB = [
-    ("/web/messages", {"id": "abcdefgh", "text": "hello", "images": []}),
+    ("/web/messages", {"id": "abcdefgh", "text": "hello", "files": []}),
     ("/web/stop", {"id": "abcdefgh"}),
     ("/web/new", {}),
     ("/web/messages", {"id": "abcdefgi", "text": "hello", "conversation": "a1", "edits": "abcdefgh", "files": []}),

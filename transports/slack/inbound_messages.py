@@ -5,7 +5,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from botservice.conversation.context_keys import ContextKeys
@@ -87,7 +86,7 @@ class SlackReader:
         others: dict[EventSource, Callable[..., Awaitable[InboundMessage | None]]] = {  # what people do besides writing
             EventSource.COMMAND: self._command,
             EventSource.QUESTION: self._question,
-            EventSource.BUTTON: partial(self._button, is_in_thread="thread_ts" in heard.kept),
+            EventSource.BUTTON: self._button,
             EventSource.STOP: self._stop,
         }
         return None if way is None else await others[way](body, workspace)
@@ -161,9 +160,7 @@ class SlackReader:
         held = (read_about(about, name, quoted, workspace),) if about else ()
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
-    async def _button(
-        self, body: Mapping[str, Any], workspace: Workspace, *, is_in_thread: bool
-    ) -> InboundMessage | None:
+    async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         press = read_press(body)
         if press is None or press.value is None or not press.value.strip():
             return None
@@ -174,8 +171,7 @@ class SlackReader:
             created_at=_moment(press.at) if press.at is not None else None,
             command=parse_command(press.value),
             language=person.language,
-            # Earlier releases answer what is pressed under a whisper where everybody sees it.
-            is_private=(press.is_ephemeral and not is_in_thread) or press.channel.startswith("D"),
+            is_private=press.is_ephemeral or press.channel.startswith("D"),
             own_text="",  # the text of a button is not the presser's own
         )
 

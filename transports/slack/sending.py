@@ -282,7 +282,7 @@ def _below(delivery: Delivery) -> list[dict[str, Any]]:
     row = button_row(buttons) if isinstance(buttons, list) else None
     blocks = [] if row is None else [row]
     if language:
-        blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
+        blocks.append(feedback_buttons(delivery.turn_id, str(language)))
     return blocks
 
 

@@ -118,7 +118,7 @@ class TelegramTransport(ConnectedTransport):
         self._topics = Topics(self._telegram)
         self._guests = Guests(self._telegram)
         self._sender = TelegramSender(self._telegram)
-        self._reader = TelegramReader(self._telegram, self._intake.accept)
+        self._reader = TelegramReader(self._telegram)
         client, asked_for = self._telegram.client, allowed_updates(takes_guests=guests)
         self._keeper = WebhookKeeper(client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(client, self._intake.accept, asked_for)

@@ -107,17 +107,8 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
 
 
 def event_key(bot: BotIdentity, update_id: int, keys: Mapping[str, str]) -> str:
-    """Return the key by which an update is stored once.
-
-    Releases up to 0.15.0 stored all direct messages of a channel in one conversation, under the key without suffix.
-    """
+    """Return the key by which an update is stored once."""
     return f"telegram:{bot.id}:{update_id}{_IN_DIRECT_TOPIC if DIRECT_TOPIC in keys else ''}"
-
-
-def is_misplaced(event: StoredEvent, update: Mapping[str, Any]) -> bool:
-    """Return whether an earlier release stored an update in a conversation that all who write to a channel shared."""
-    said = update.get("message") or update.get("edited_message")
-    return is_in_direct_messages(said) and not event.key.endswith(_IN_DIRECT_TOPIC)
 
 
 def context_keys(message: object) -> dict[str, str] | None:

@@ -6,7 +6,7 @@ to answer.
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,7 +24,6 @@ from transports.telegram.inbound_events import (
     BotIdentity,
     command_of,
     direct_topic,
-    is_misplaced,
     is_press,
     language_of,
     stored_update,
@@ -39,7 +38,6 @@ _TYPED_BLOCKS: Final = ("paragraph", "heading", "pre", "divider", "mathematical_
 _RECORDINGS: Final = ("voice", "video_note")
 _NAME: Final = re.compile(r"(?<!\w)@\w+")
 
-Accept = Callable[[Sequence[object]], Awaitable[None]]
 Body = Mapping[str, Any]
 """A message as Telegram sends it. Source: core.telegram.org/bots/api#message."""
 
@@ -71,24 +69,15 @@ class MessageContent:
 class TelegramReader:
     """Reads events, with their files."""
 
-    def __init__(self, telegram: TelegramContext, accept: Accept) -> None:
-        """Make a reader.
-
-        Args:
-            accept: Stores an update where it belongs.
-        """
+    def __init__(self, telegram: TelegramContext) -> None:
         self._telegram = telegram
         self._files = TelegramFiles(telegram)
-        self._accept = accept
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
         """Return what an event says, or None if it says nothing to anybody."""
         update = stored_update(event)
         if is_press(update) and (pressed := pressed_message(update, event.received_at)) is not None:
             return pressed
-        if is_misplaced(event, update):
-            await self._accept([update])
-            return None
         bot = await self._telegram.identify()
         heard = listen(update, bot)
         if heard is None:

@@ -28,14 +28,12 @@ _IMAGE_STARTS: Final = {
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
 }
-_OLD_LIMIT: Final = 8  # images, in what pages of earlier versions post
 _KINDS: Final = {"image": "picture", "audio": "audio", "video": "video"}
 
 
 def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the files in a post; what pages of earlier versions post as images are pictures."""
-    images = [_file(each, is_image=True) for each in _list(fields, "images", _OLD_LIMIT)]
-    files = [*images, *(_file(each) for each in _list(fields, "files", BROWSER_FILES))]
+    """Return the files in a post."""
+    files = [_file(each) for each in _list_files(fields)]
     if sum(len(each.data or b"") for each in files) > BROWSER_FILES_BYTES:
         raise HTTPException(413, f"Files may have {BROWSER_FILES_BYTES // 1_000_000} MB together.")
     return tuple(files)
@@ -87,18 +85,16 @@ def _with_texts(message: InboundMessage, remarks: Sequence[str], unread: Sequenc
     return replace(message, text=said, own_text=own, unread=tuple(unread), is_whole=True)
 
 
-def _list(fields: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    value = fields.get(name)
-    if value is None:
-        return []
+def _list_files(fields: Mapping[str, Any]) -> list[Any]:
+    value = fields.get("files") or []
     if not isinstance(value, list):
-        raise HTTPException(400, f'"{name}" must be a list.')
-    if len(value) > most:
-        raise HTTPException(413, f"At most {most} {name} can be sent at once.")
+        raise HTTPException(400, '"files" must be a list.')
+    if len(value) > BROWSER_FILES:
+        raise HTTPException(413, f"At most {BROWSER_FILES} files can be sent at once.")
     return value
 
 
-def _file(value: Any, *, is_image: bool = False) -> Attachment:
+def _file(value: Any) -> Attachment:
     fields = value if isinstance(value, dict) else {}
     encoded, mime_type = parse_text(fields, "data"), parse_text(fields, "mime_type") or ""
     try:
@@ -107,8 +103,6 @@ def _file(value: Any, *, is_image: bool = False) -> Attachment:
         raise HTTPException(400, '"data" of a file must be base64.') from None
     starts = _IMAGE_STARTS.get(mime_type, ())
     is_shown = bool(starts) and data.startswith(starts)
-    if is_image and not is_shown:
-        raise HTTPException(415, "Only PNG, JPEG, GIF and WebP images can be sent as images.")
     name = in_one_line(parse_text(fields, "name") or "")[:MAX_FILE_NAME] or None
     if not data:
         raise HTTPException(400, f"{name or 'A file'} is empty.")

@@ -1,16 +1,14 @@
 """Buttons under answers: whoever was asked presses one, once, and has said what stands behind it."""
 
-import asyncio
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import select
 from standins.slack_api import BOT_USER, Drop, Hang, LoseAnswer, Refuse, SlackApi
 from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Button, Storage, Tool, ToolCall
-from botservice.storage.tables.conversations import deliveries, messages
+from botservice.storage.tables.conversations import messages
 
 CHANNEL = "C0GENERAL"
 SAID = "Which one, tea & cake or <tea>?"
@@ -117,26 +115,6 @@ async def test_a_table_stands_there_once_after_a_choice(api: SlackApi, bot_on) -
         api.press(post, buttons(post)["Large"])
         await api.until(lambda: chosen(post) == ["✓ Large"])
         assert [block["type"] for block in post.blocks if block["type"] != "section"] == kinds
-
-
-async def test_what_an_earlier_release_offered_is_pressed_while_other_buttons_wait(
-    api: SlackApi, bot_on, sqlite_storage: Storage
-) -> None:
-    def age(connection) -> None:
-        row = connection.execute(select(deliveries).where(deliveries.c.buttons.is_not(None))).mappings().one()
-        connection.execute(update(deliveries).where(deliveries.c.id == row["id"]).values(buttons=None))
-        later = {name: value for name, value in row.items() if name != "id"}
-        later |= {"status": "pending", "external_id": None, "due_at": row["created_at"] + timedelta(days=9)}
-        connection.execute(insert(deliveries).values(**later))
-
-    async with bot_on(api, script, tools=[OFFER]):
-        post = await asked(api)
-        arrived = select(deliveries.c.id).where(deliveries.c.external_id == post.ts)
-        while not await sqlite_storage.read(lambda connection: connection.execute(arrived).all()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        await sqlite_storage.write(age)
-        api.press(post, buttons(post)["Small"])
-        await api.until(lambda: chosen(post) == ["✓ Small"])
 
 
 async def test_in_a_direct_conversation_a_choice_is_shown_as_well(api: SlackApi, bot_on) -> None:

@@ -1,6 +1,5 @@
 """The direct messages of a channel: each person's topic is a conversation of its own, and is answered in it."""
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from standins.models import echo
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
-from botservice.turns.turn import InboundEvent
 
 CHANNEL = -1002000000001
 ANN, BEN, EDITOR = Person(77, "Ann"), Person(78, "Ben"), Person(79, "Eve")
@@ -63,26 +61,6 @@ async def test_what_an_administrator_writes_to_a_person_is_not_answered(api: Bot
         await api.message(CHANNEL, "You said: Ann: thank you")
         assert "I can help you, Ann" in str(bot.llm.prompts[-1])
     assert shown_to(api, ANN) == ["You said: Ann: thank you"]
-
-
-async def test_a_message_that_an_earlier_release_stored_for_all_is_answered_in_its_topic(
-    api: BotApi, bot_on_both: Any, storage: Storage
-) -> None:
-    mixed = {"transport": "telegram", "chat_id": str(CHANNEL)}
-    async with bot_on_both(api) as bot:
-        context = await AgentContext.get_or_create(storage, mixed)
-        await context.chat_history.append_user_message("my pin is 4711")
-        wire = {"message_id": 5, "date": 1, "chat": api.world.chats[CHANNEL].as_wire(), "from": BEN.as_user()}
-        topic = {"direct_messages_topic": {"topic_id": 78, "user": BEN.as_user()}}
-        update = {"update_id": 17, "message": {**wire, **topic, "text": "and now?"}}
-        raw, bot_id = json.dumps(update).encode(), api.token.partition(":")[0]
-        await bot.inbox.accept("telegram", [InboundEvent(f"telegram:{bot_id}:17", mixed, 17, raw)])
-        await api.message(CHANNEL, "You said: and now?")
-        await bot.transport._intake.accept([update])
-        assert len(bot.llm.prompts) == 1
-        assert "4711" not in str(bot.llm.prompts)
-    assert shown_to(api, BEN) == ["You said: and now?"]
-    assert await words(storage) == ["my pin is 4711"]
 
 
 async def test_what_belongs_to_no_topic_there_belongs_to_no_conversation(api: BotApi, bot_on: Any) -> None:

@@ -123,7 +123,7 @@ async def test_an_image_reaches_the_model_and_is_shown_again(site):
     visitor, other = await site.visitor(), await site.visitor()
     await other.say("hello")
     async with visitor.events() as events:
-        assert (await visitor.say("what is this?", images=[image(name="<b>dot</b>.png")])).status_code == 202
+        assert (await visitor.say("what is this?", files=[image(name="<b>dot</b>.png")])).status_code == 202
         await events.until_answered()
         question = next(event.data for event in events.seen if event.name == "message")
     assert "image_url" in json.dumps(site.llm.prompts), "the other is answered beside it"
