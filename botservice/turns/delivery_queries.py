@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, Select, and_, bindparam, case, exists, func, insert, literal, null, select, update
+from sqlalchemy import CursorResult, and_, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.states import API, DeliveryKind, DeliveryStatus
 from botservice.people.names import HOOKS
@@ -374,14 +374,15 @@ def owes_buttons(connection: Connection, context_id: int) -> bool:
 
 def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
     """Return the buttons under a message, or None if it is not known to have any."""
-    arrived = _select_arrived(context_id, transport, message_id).where(DELIVERY_HAS_BUTTONS)
-    row = connection.execute(arrived.order_by(deliveries.c.id.desc()).limit(1)).one_or_none()
+    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
+    arrived = (
+        select(deliveries.c.turn_id, deliveries.c.buttons)
+        .where(deliveries.c.context_id == context_id, *is_it, DELIVERY_HAS_BUTTONS)
+        .order_by(deliveries.c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(arrived).one_or_none()
     if row is None:
         return None
     asked = select(events.c.raw).where(events.c.turn_id == row.turn_id, events.c.raw.is_not(None))
     return Offered(read_buttons(row.buttons), connection.execute(asked).scalars().all())
-
-
-def _select_arrived(context_id: int, transport: str, message_id: str) -> Select[Any]:
-    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
-    return select(deliveries.c.turn_id, deliveries.c.buttons).where(deliveries.c.context_id == context_id, *is_it)

@@ -1,11 +1,13 @@
 """The gate before every page: who gets in, which requests may change something, and what is said to the others."""
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.core.errors import InboxFull, StorageError
@@ -31,6 +33,7 @@ _OWNER_ALONE: Final = "This is for whoever runs the service alone."
 _A_LINK: Final = "This needs a link: write /web to the bot."
 _FOREIGN: Final = "This request came from another site, so nothing was done."
 _TOKENS: Final = "tokens"
+_LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access
 _HTTPS_ALONE: Final = "max-age=31536000"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 
@@ -166,17 +169,25 @@ class PageAuthentication:
         """Return what an endpoint answers; a stream ends when its reader is taken out."""
         response = await endpoint(request)
         if isinstance(response, StreamingResponse):
-            is_in = self._is_owner_in if browser_of(request) is None else self._browsers.is_in
-            response.body_iterator = self._browsers.following(request, response.body_iterator, is_in)
+            response.body_iterator = self._followed(request, response.body_iterator)
         return response
 
-    async def _is_owner_in(self, request: HTTPConnection) -> bool:
-        if self._access.mode is not Mode.TOKEN or bearer_of(request.headers) is not None:
-            return True
-        cookie = self._access.login_of(request)
+    async def _followed(self, request: Request, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """Yield what a stream yields, as long as its reader may get in."""
+        loop = asyncio.get_running_loop()
+        looked_at = loop.time()
+        async with contextlib.aclosing(stream):  # type: ignore[type-var]  # made from a generator in chat.py
+            async for each in stream:
+                if loop.time() - looked_at > _LOOK_SECONDS:
+                    if not await self._is_still_in(request):
+                        return
+                    looked_at = loop.time()
+                yield each
+
+    async def _is_still_in(self, request: Request) -> bool:
         try:
-            return self._access.is_login(cookie) and not await self._ended_logins.is_ended(cookie or "")
-        except StorageError:  # the page comes back by itself
+            return await self._let_in(request) is None
+        except (HTTPException, StorageError):  # the page comes back by itself, and is told why
             return False
 
     async def _answer(self, request: Request, endpoint: Endpoint, *, changes: bool) -> Response:

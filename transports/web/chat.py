@@ -1,8 +1,10 @@
 """The chat page, what is said and shown on it, and its files."""
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -12,15 +14,28 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
 from botservice.core.messages import Attachment, Author
+from botservice.core.states import EventKind
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
 from transports.common.requests import parse_fields
 from transports.common.suggested_questions import find_starters
-from transports.web import inbound_events
 from transports.web.backend import Backend
 from transports.web.conversations import find_mine
 from transports.web.files import BROWSER_FILES, BROWSER_FILES_BYTES
-from transports.web.inbound_events import FIRST, chat_of, find_chat, session_in
+from transports.web.inbound_events import (
+    FIRST,
+    MAX_BODY_BYTES,
+    MAX_TEXT,
+    NAME,
+    OrderKeys,
+    chat_of,
+    context_keys,
+    find_chat,
+    make_event,
+    parse_client_id,
+    parse_post,
+    session_in,
+)
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.owner_token import Mode, PageAccess
 from transports.web.pages import HEADERS, PageRenderer
@@ -74,7 +89,7 @@ class ChatEndpoints:
         self._backend = backend
         self._pace = pace
         self._tools = tools
-        self._order_keys = inbound_events.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
+        self._order_keys = OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
 
     async def page(self, request: Request) -> Response:
         """Answer with the page of a conversation, and give the browser a session where it has none."""
@@ -88,7 +103,7 @@ class ChatEndpoints:
             session=session,
             conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.plain,
-            max_text=inbound_events.MAX_TEXT,
+            max_text=MAX_TEXT,
             max_files=BROWSER_FILES,
             max_files_bytes=BROWSER_FILES_BYTES,
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
@@ -100,26 +115,28 @@ class ChatEndpoints:
 
     async def post_message(self, request: Request) -> Response:
         """Accept a message; the answer comes only once it is stored."""
-        body = await read_json(request, inbound_events.MAX_BODY_BYTES)
+        body = await read_json(request, MAX_BODY_BYTES)
         fields = parse_fields(body)
-        chat, post = chat_of_fields(request, fields), inbound_events.parse_post(fields)
+        chat, post = chat_of_fields(request, fields), parse_post(fields)
+        make = partial(make_event, chat, post.client_id)
         if post.edits is None:
-            return await self._accept(chat, inbound_events.message_event(chat, post, body, self._order_keys.next()))
-        edit = inbound_events.edit_event(chat, post, body, self._order_keys.next())
-        return await self._accept(chat, edit, inbound_events.again_event(chat, post.client_id, self._order_keys.next()))
+            return await self._accept(chat, make(self._order_keys.next(), body))
+        edit = make(self._order_keys.next(), body, EventKind.EDIT, post.edits)
+        retry = {"id": post.client_id, "text": "/retry", "is_pressed": True}
+        return await self._accept(chat, edit, make(self._order_keys.next(), json.dumps(retry).encode()))
 
     async def post_stop(self, request: Request) -> Response:
         """Accept the wish that what runs be stopped."""
         fields = await read_fields(request)
-        chat, client_id = chat_of_fields(request, fields), inbound_events.parse_client_id(fields)
-        return await self._accept(chat, inbound_events.stop_event(chat, client_id, self._order_keys.next()))
+        chat, client_id = chat_of_fields(request, fields), parse_client_id(fields)
+        return await self._accept(chat, make_event(chat, client_id, self._order_keys.next(), kind=EventKind.STOP))
 
     async def post_decision(self, request: Request) -> Response:
         """Carry out what a pressed button decides about a call of a tool; the message that asked will say so."""
         fields = await read_fields(request, _MAX_DECISION_BYTES)
-        chat, post = chat_of_fields(request, fields), inbound_events.parse_post(fields)
-        author = Author(inbound_events.NAME, session_in(chat), post.name)
-        decision = await self._backend.inbox.decide(inbound_events.context_keys(chat), post.text, author)
+        chat, post = chat_of_fields(request, fields), parse_post(fields)
+        author = Author(NAME, session_in(chat), post.name)
+        decision = await self._backend.inbox.decide(context_keys(chat), post.text, author)
         if decision is None:
             raise HTTPException(400, "This button decides nothing.")
         self._hub.note_stored(chat)
@@ -183,7 +200,7 @@ class ChatEndpoints:
         return name
 
     async def _accept(self, chat: str, *events: InboundEvent) -> Response:
-        is_new = await self._backend.inbox.accept(inbound_events.NAME, events) > 0
+        is_new = await self._backend.inbox.accept(NAME, events) > 0
         self._hub.note_stored(chat)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
 

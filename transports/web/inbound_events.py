@@ -1,6 +1,5 @@
 """Parsing what the page posts, a message, an edit or a stop, and reading it again from stored events."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -116,27 +115,18 @@ def parse_client_id(fields: Mapping[str, Any], field: str = "id") -> str:
     return client_id
 
 
-def message_event(chat: str, post: Post, body: bytes, order_key: int) -> InboundEvent:
-    """Return the event that keeps a message."""
-    return InboundEvent(f"{NAME}:{session_in(chat)}:{post.client_id}", context_keys(chat), order_key, body)
-
-
-def edit_event(chat: str, post: Post, body: bytes, order_key: int) -> InboundEvent:
-    """Return the event that keeps what a message says from now on."""
-    key = f"{NAME}:{session_in(chat)}:edit:{post.client_id}"
-    return InboundEvent(key, context_keys(chat), order_key, body, EventKind.EDIT, external_id=post.edits)
-
-
-def again_event(chat: str, client_id: str, order_key: int) -> InboundEvent:
-    """Return the event that has the last question answered once more, as /retry does."""
-    body = json.dumps({"id": client_id, "text": "/retry", "is_pressed": True}).encode()
-    return InboundEvent(f"{NAME}:{session_in(chat)}:{client_id}", context_keys(chat), order_key, body)
-
-
-def stop_event(chat: str, client_id: str, order_key: int) -> InboundEvent:
-    """Return the event that stops what runs."""
-    key = f"{NAME}:{session_in(chat)}:stop:{client_id}"
-    return InboundEvent(key, context_keys(chat), order_key, b"{}", EventKind.STOP)
+def make_event(
+    chat: str,
+    client_id: str,
+    order_key: int,
+    body: bytes = b"{}",
+    kind: EventKind = EventKind.MESSAGE,
+    edits: str | None = None,
+) -> InboundEvent:
+    """Return the event that keeps what a page has posted: a message, what one says from now on, or a stop."""
+    named = client_id if kind is EventKind.MESSAGE else f"{kind.value}:{client_id}"
+    key = f"{NAME}:{session_in(chat)}:{named}"
+    return InboundEvent(key, context_keys(chat), order_key, body, kind, external_id=edits)
 
 
 def read_post(raw: bytes) -> Post | None:

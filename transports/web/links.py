@@ -1,15 +1,11 @@
 """Links of /web: the page that one opens, and the browsers that were logged in by one."""
 
-import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
 
-from botservice.core.errors import StorageError
 from botservice.people.identities import Browser, Identity, new_secret
 from botservice.people.queries import asker_of, close_browser, find_browser, open_browser
 from botservice.texts import in_language
@@ -20,11 +16,10 @@ from transports.web.requests import language_of
 from transports.web.sessions import drop_session, set_cookie
 
 _MARK: Final = "p."  # a login of the owner begins with a digit
-_LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access
 
 
 class Browsers:
-    """Finds the person who was logged in by a link, and ends pages of persons who lost access.
+    """Finds the person who was logged in by a link.
 
     A StorageError of its methods means that the database does not answer.
     """
@@ -62,27 +57,6 @@ class Browsers:
         """Log out the browser that `of` has found."""
         cookie = self._access.login_of(request) or ""
         await self._backend.storage.write(lambda connection: close_browser(connection, cookie))
-
-    async def following(
-        self, request: HTTPConnection, stream: AsyncIterable[Any], is_in: Callable[[HTTPConnection], Awaitable[bool]]
-    ) -> AsyncIterator[Any]:
-        """Yield what a stream yields, as long as its reader is logged in."""
-        loop = asyncio.get_running_loop()
-        looked_at = loop.time()
-        async with contextlib.aclosing(stream):  # type: ignore[type-var]  # made from a generator in chat.py
-            async for each in stream:
-                if loop.time() - looked_at > _LOOK_SECONDS:
-                    if not await is_in(request):
-                        return
-                    looked_at = loop.time()
-                yield each
-
-    async def is_in(self, request: HTTPConnection) -> bool:
-        """Return whether a browser is still logged in."""
-        try:
-            return await self.of(request) is not None
-        except StorageError:  # the page comes back by itself
-            return False
 
     async def _lets_in(self, asker: Identity) -> bool:
         storage, people = self._backend.storage, self._backend.people

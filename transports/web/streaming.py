@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 
-# For each character that comes, so many of the open block may be formatted again: it is, as soon as enough has come for
-# the whole block. So a short block grows with every word, a long one in steps, and all of it costs in proportion.
+# For each character that comes, so many of the open block may be formatted again. So a short block grows with every
+# word, a long one in steps, and all of it costs in proportion.
 _WORTH: Final = 24
-_MOST_SAVED: Final = 20_000
 _INLINE: Final = 4_000  # characters that are formatted in a few milliseconds, whatever they are
 
 
@@ -46,7 +45,6 @@ class WebDraft:
         self._references: References = {}
         self._length = 0
         self._shown_length = 0
-        self._saved = 0
         self._lock = asyncio.Lock()
 
     @property
@@ -59,7 +57,6 @@ class WebDraft:
         if self._length >= LONGEST_DRAFT:
             return False
         self._length += len(piece)
-        self._saved = min(_MOST_SAVED + self._sections.length, self._saved + _WORTH * len(piece))
         self._sections.add(piece)
         return True
 
@@ -72,15 +69,13 @@ class WebDraft:
         """Bring the blocks up to what is written."""
         async with self._lock:
             closed = self._sections.take_closed()
-            is_due = (self._length > self._shown_length or self.is_closed) and (
-                is_all or self._saved >= self._sections.length
-            )
+            new = self._length - self._shown_length
+            is_due = (new > 0 or self.is_closed) and (is_all or _WORTH * new >= self._sections.length)
             open_section = self._sections.open if is_due or closed else None
             if open_section is None:
                 return
             size = sum(map(len, closed)) + len(open_section)
             self.formatted += size
-            self._saved = max(0, self._saved - len(open_section))
             self._shown_length = self._length
             if size <= _INLINE:
                 made = self._format(closed, open_section)

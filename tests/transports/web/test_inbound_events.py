@@ -15,7 +15,7 @@ from botservice.core.states import EventKind
 from botservice.turns.turn import StoredEvent
 from transports.common.requests import parse_fields
 from transports.web import inbound_events
-from transports.web.inbound_events import OrderKeys, Post, message_event, parse_post, read_event, stop_event
+from transports.web.inbound_events import OrderKeys, Post, make_event, parse_post, read_event
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -35,7 +35,7 @@ def test_a_post_says_what_and_who():
 
 
 def test_an_image_may_come_without_a_text():
-    post = parse_post(parse_fields(body(text="", images=[image()])))
+    post = parse_post(parse_fields(body(text="", files=[image()])))
     assert [(each.mime_type, each.name, each.data) for each in post.files] == [("image/png", "dog.png", PNG)]
 
 
@@ -56,18 +56,14 @@ def test_an_image_may_come_without_a_text():
         ({"id": "message-1\n"}, 400),
         ({"id": 12345678}, 400),
         ({"name": {}}, 400),
-        ({"images": "x"}, 400),
-        ({"images": [7]}, 415),
-        ({"images": [{}]}, 415),
-        ({"images": [image()] * 9}, 413),
-        ({"images": [image(PNG + bytes(5_000_000))] * 2}, 413),
-        ({"images": [image(mime_type="image/svg+xml", data=b"<svg onload=alert(1)>")]}, 415),
-        ({"images": [image(mime_type="text/html")]}, 415),
-        ({"images": [image(data=b"<html>")]}, 415),
-        ({"images": [image(mime_type="image/jpeg")]}, 415),
-        ({"images": [{**image(), "data": "not base64!"}]}, 400),
-        ({"images": [{**image(), "data": None}]}, 415),
-        ({"images": [{**image(), "name": 7}]}, 400),
+        ({"files": "x"}, 400),
+        ({"files": [7]}, 400),
+        ({"files": [{}]}, 400),
+        ({"files": [image()] * 11}, 413),
+        ({"files": [image(PNG + bytes(5_000_000))] * 2}, 413),
+        ({"files": [{**image(), "data": "not base64!"}]}, 400),
+        ({"files": [{**image(), "data": None}]}, 400),
+        ({"files": [{**image(), "name": 7}]}, 400),
     ],
 )
 def test_what_is_no_message_is_refused(fields, status):
@@ -95,7 +91,7 @@ def test_no_body_breaks_the_reader(written):
         st.none() | st.booleans() | st.floats() | st.text(),
         lambda inner: (
             st.lists(inner)
-            | st.dictionaries(st.sampled_from(["id", "text", "name", "images", "data", "mime_type"]), inner)
+            | st.dictionaries(st.sampled_from(["id", "text", "name", "files", "data", "mime_type"]), inner)
         ),
         max_leaves=8,
     )
@@ -111,8 +107,8 @@ def test_deeply_nested_json_is_refused():
 
 
 def test_an_event_keeps_the_body_as_it_came_and_reads_as_it_was_meant():
-    written = body(text="look \ud83d", name="Alice", images=[image()])
-    event = message_event("0" * 32, parse_post(parse_fields(written)), written, 5)
+    written = body(text="look \ud83d", name="Alice", files=[image()])
+    event = make_event("0" * 32, "message-1", 5, written)
     assert (event.key, event.order_key, event.raw) == (f"web:{'0' * 32}:message-1", 5, written)
     assert event.context_keys == {"transport": "web", "session_id": "0" * 32}
     message = read_event(StoredEvent(1, event.key, event.raw, NOW))
@@ -128,7 +124,7 @@ def test_an_event_that_can_no_longer_be_read_says_nothing():
 
 
 def test_a_stop_is_no_message_and_never_takes_the_key_of_one():
-    event = stop_event("0" * 32, "message-1", 7)
+    event = make_event("0" * 32, "message-1", 7, kind=EventKind.STOP)
     assert event.kind is EventKind.STOP
     assert event.key != f"web:{'0' * 32}:message-1"
 
