@@ -16,14 +16,14 @@ from starlette.routing import BaseRoute, Route
 from botservice.app import Application
 from botservice.config.settings import reveal
 from botservice.conversation.context import AgentContext
-from botservice.core.errors import BotServiceError, BudgetExceeded, LLMError, TurnWaiting
-from botservice.core.messages import Author, Message, TokenUsage, ToolCall, is_blank
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Author, Message, TokenUsage, is_blank
 from botservice.privacy.forgetting import forget_chat
-from botservice.turns.transport import Live
 from transports.api.openai_answers import AnswerFormat, ChatFormat, ResponsesFormat
 from transports.api.openai_requests import STATELESS, Asked, read_chat, read_responses
 from transports.api.requests import as_error, read_fields, with_token
 from transports.common.background_tasks import BackgroundTasks
+from transports.common.growing_answer import AnswerState
 
 logger = logging.getLogger(__name__)
 
@@ -39,39 +39,33 @@ class _TurnAnswer:
     usage: TokenUsage
 
 
-class _StreamedPieces(Live):
+class _StreamedPieces(AnswerState):
     """What a stream shows of a turn: what the model says, each step a paragraph, and at the end all of the answer."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.news: asyncio.Queue[str | None] = asyncio.Queue()
         self.shown = ""
-        self._segment = ""
 
-    def on_text(self, piece: str) -> None:
-        """Take the next piece of the answer."""
-        self._segment += piece
+    def on_activity(self, activity: str) -> None:
+        """Show nothing of it: what the bot does is its own affair, and no thought ends a paragraph."""
+
+    def add_text(self, piece: str) -> None:
+        """Take and show the next piece of the answer."""
+        super().add_text(piece)
         self._show(piece)
 
-    def on_call(self, call: ToolCall) -> None:  # noqa: ARG002 - its name is the bot's own affair
-        """Take a call of a tool: what was said before it is no part of the answer."""
-        self._end_segment()
-
-    def on_restart(self) -> None:
-        """Take note that the answer begins again."""
-        self._end_segment()
+    def begin_text(self) -> None:
+        """Begin the answer again, below what is shown: that is no part of it."""
+        if self.text:
+            self._show("\n\n")
+        super().begin_text()
 
     def finish(self, text: str) -> None:
         """Take the whole answer, and show what of it is not shown yet."""
-        if text.startswith(self._segment):
-            self._show(text[len(self._segment) :])
-        else:
-            self._end_segment()
-            self._show(text)
-
-    def _end_segment(self) -> None:
-        if self._segment:
-            self._show("\n\n")
-        self._segment = ""
+        if not text.startswith(self.text):
+            self.begin_text()
+        self._show(text.removeprefix(self.text))
 
     def _show(self, piece: str) -> None:
         if piece:
@@ -182,7 +176,7 @@ class ModelEndpoint:
             answer = _TurnAnswer(_text_of(said), _usage_of(context))
             pieces.finish(answer.text)
         except BotServiceError as error:
-            raise _as_error(error) from error
+            raise as_error(error) from error
         except Exception as error:
             logger.exception("api.turn_failed")
             raise HTTPException(500, f"the turn failed with {type(error).__name__}") from error
@@ -204,18 +198,6 @@ class ModelEndpoint:
             return frozenset()
         tools = await self._service.agent.tools_for(context)
         return frozenset(name for name, tool in tools.items() if tool.needs_approval is False)
-
-
-def _as_error(error: BotServiceError) -> HTTPException:
-    match error:
-        case BudgetExceeded():
-            return HTTPException(429, f"a budget is used up: {error}")
-        case LLMError():
-            return HTTPException(502, "the model did not answer; try again later")
-        case TurnWaiting():
-            return HTTPException(409, "a tool gives its result later: ask again then")
-        case _:
-            return as_error(error)
 
 
 def _text_of(message: Message) -> str:

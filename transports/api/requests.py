@@ -8,7 +8,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from botservice.core.errors import BotServiceError, ChatRefused, InboxFull, InvalidArgument, StorageUnavailable
+from botservice.core.errors import (
+    BotServiceError,
+    BudgetExceeded,
+    ChatRefused,
+    InboxFull,
+    InvalidArgument,
+    LLMError,
+    StorageUnavailable,
+    TurnWaiting,
+)
 from botservice.core.messages import storable
 from transports.common.requests import CLOSE, bearer_of, is_same, parse_fields, parse_text, read_body
 
@@ -16,6 +25,15 @@ logger = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _LATER: Final = {"retry-after": "5"}
+_ERRORS: Final = (
+    (InboxFull, 503, "too much is waiting: send it again later", _LATER),
+    (StorageUnavailable, 503, "the database does not answer: send it again later", _LATER),
+    (ChatRefused, 403, "{}", None),
+    (InvalidArgument, 400, "{}", None),
+    (BudgetExceeded, 429, "a budget is used up: {}", None),
+    (LLMError, 502, "the model did not answer; try again later", None),
+    (TurnWaiting, 409, "a tool gives its result later: ask again then", None),
+)
 
 
 def show_error(error: HTTPException) -> Response:
@@ -27,18 +45,12 @@ def show_error(error: HTTPException) -> Response:
 
 def as_error(error: BotServiceError) -> HTTPException:
     """Return what a program is told of an error of the service."""
-    match error:
-        case InboxFull():
-            return HTTPException(503, "too much is waiting: send it again later", _LATER)
-        case ChatRefused():
-            return HTTPException(403, str(error))
-        case StorageUnavailable():
-            logger.warning("api.storage_unavailable", extra={"reason": str(error)})
-            return HTTPException(503, "the database does not answer: send it again later", _LATER)
-        case InvalidArgument():
-            return HTTPException(400, str(error))
-        case _:
-            return HTTPException(409, str(error))
+    if isinstance(error, StorageUnavailable):
+        logger.warning("api.storage_unavailable", extra={"reason": str(error)})
+    for kind, status, said, headers in _ERRORS:
+        if isinstance(error, kind):
+            return HTTPException(status, said.format(error), headers)
+    return HTTPException(409, str(error))
 
 
 def answering(endpoint: Endpoint) -> Endpoint:

@@ -118,6 +118,7 @@ class SlackIntake(Intake):
         Raises:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
         """
+        inbox, storage = self.opened()
         await self._note_grid(body)
         match field(body, "event", "type"):
             case "message" | "app_mention":
@@ -127,7 +128,7 @@ class SlackIntake(Intake):
             case "member_joined_channel" | "member_left_channel":
                 await self._take_membership(body)
             case "reaction_added" | "reaction_removed":
-                await self._interactions.reactions.take(body, *self.opened())
+                await self._interactions.reactions.take(body, inbox, storage)
             case "agent_session_title_changed":
                 await self._note_title(body)
             case "app_home_opened":
@@ -137,8 +138,6 @@ class SlackIntake(Intake):
                 self._look(body)
             case "app_uninstalled" | "tokens_revoked" as kind:
                 await self._forget_workspace(kind, body)
-            case _:
-                self.opened()
 
     async def take_command(self, body: Mapping[str, Any]) -> None:
         """Store a slash command."""
@@ -164,8 +163,8 @@ class SlackIntake(Intake):
         body = without_view(body)
         bots = bots_of(body, self._workspaces.known_bot(message.team_id))
         if message.user_id in bots:
-            self.opened()
-        elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
+            return
+        if self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
             await self._accept(message_event(message, body, is_thread=True))
         elif self._listening is SlackListen.CHANNELS:
             await self._accept(message_event(message, body, is_thread=message.is_reply))
@@ -181,7 +180,6 @@ class SlackIntake(Intake):
 
     async def _take_membership(self, body: Mapping[str, Any]) -> None:
         """Take note of who has brought the bot into a channel, or that it is gone."""
-        self.opened()
         team, channel = team_of(body) or "", word(field(body, "event", "channel")) or ""
         chat = chat_of_bot(body, self._workspaces.known_bot(team))
         if chat is None:
@@ -193,7 +191,6 @@ class SlackIntake(Intake):
     async def _note_grid(self, body: Mapping[str, Any]) -> None:
         team, enterprise = team_of(body), enterprise_of(body)
         if team is not None and enterprise is not None and team != enterprise:
-            self.opened()
             await self._workspaces.note_grid(team, enterprise)
 
     async def _note_title(self, body: Mapping[str, Any]) -> None:
@@ -212,14 +209,12 @@ class SlackIntake(Intake):
 
     async def _take_change(self, changed: ChangedMessage | None) -> None:
         """Store what became of a message, for every conversation that may hold it."""
-        inbox, _ = self.opened()
         if changed is None:
             return
-        message = changed.message
-        if message.is_direct:
-            await inbox.accept(_TRANSPORT, [changed.event(is_thread=False)])
-            return
-        places = [is_thread for is_thread in (True, False) if await self._takes_part(message, is_thread=is_thread)]
+        inbox, _ = self.opened()
+        message, places = changed.message, [False]
+        if not message.is_direct:
+            places = [is_thread for is_thread in (True, False) if await self._takes_part(message, is_thread=is_thread)]
         await inbox.accept(_TRANSPORT, [changed.event(is_thread=is_thread) for is_thread in places])
 
     async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
@@ -237,7 +232,6 @@ class SlackIntake(Intake):
     def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
         """Take note of what a person looks at, if an event tells it; nothing of it is stored."""
         event = field(body, "event")
-        self.opened()
         if not isinstance(event, Mapping) or name not in event:
             return
         team, user = team_of(body), viewer_of(body)
@@ -267,7 +261,6 @@ class SlackIntake(Intake):
         if kind == "tokens_revoked" and not field(body, "event", "tokens", "bot"):
             return
         team = word(field(body, "team_id"))
-        self.opened()
         if self._workspaces.installations is not None:
             await self._workspaces.installations.remove(team, word(field(body, "enterprise_id")))
         if team is not None:  # from now on, looking it up raises NotInstalled
