@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
@@ -185,11 +185,56 @@ class ExtractedFiles:
 FetchedFile = tuple[Attachment | None, FileText]
 
 
-def describe_file(kind: str, name: str | None, size_bytes: int | None, duration_seconds: int | None = None) -> str:
-    """Return what a model is told of a file, such as 'voice message, 5 s, 2.0 MB'."""
-    duration = "" if duration_seconds is None else f"{duration_seconds} s"
-    size = f"{size_bytes / 1024**2:.1f} MB" if size_bytes and size_bytes >= 1024**2 else ""
-    return ", ".join(fact for fact in (kind, name and quote_name(name), duration, size) if fact)
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came with a message, not fetched yet.
+
+    Attributes:
+        id: By which the platform gives it out.
+        size_bytes: As the platform says, or None if it does not.
+    """
+
+    kind: str
+    id: str | None
+    mime_type: str
+    name: str | None = None
+    size_bytes: int | None = None
+    duration_seconds: int | None = None
+
+    def __str__(self) -> str:
+        """Return what a model is told of it, such as 'voice message, 5 s, 2.0 MB'."""
+        duration = "" if self.duration_seconds is None else f"{self.duration_seconds} s"
+        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
+        return ", ".join(fact for fact in (self.kind, self.name and quote_name(self.name), duration, size) if fact)
+
+    def refused(self, why: str) -> FetchedFile:
+        """Return it with the reason why it is not there."""
+        return None, FileText(f"[{self}: {why}]")
+
+
+File = TypeVar("File")
+
+
+async def read_files(
+    files: Iterable[File],
+    read: Callable[[File, ExtractionAttempt], Awaitable[FetchedFile]],
+    size_of: Callable[[File], int],
+    reading: DocumentReaders,
+    storage: Storage | None,
+    event_id: int,
+) -> ExtractedFiles:
+    """Return the files of an event, and in words what is in them or why they are not there.
+
+    Args:
+        read: Fetches and reads one of them.
+        size_of: Returns how many bytes one takes at most.
+    """
+    fetched = ExtractedFiles()
+    async with ExtractionAttempt(storage, event_id) as attempt:
+        for file in files:
+            async with reading.memory_limit.taking(size_of(file)):
+                fetched.add(*await read(file, attempt))
+    return fetched
 
 
 async def read_document(

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,8 +16,9 @@ from transports.common.documents import (
     ExtractionAttempt,
     FetchedFile,
     FileText,
-    describe_file,
+    SentFile,
     read_document,
+    read_files,
 )
 from transports.common.json_fields import field, items_of
 from transports.slack.client import SlackFailure
@@ -102,30 +104,22 @@ SLACK_FILE_BYTES: Final = 20 * 1024 * 1024
 logger = logging.getLogger(__name__)
 
 _MAX_FILES = 20
+_TOO_LARGE = f"too large to fetch; the limit is {SLACK_FILE_BYTES // 1024**2} MB"
+_NAMES = {"image": "picture", "audio": "audio", "video": "video"}
 _SLACK_HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
 
 
 @dataclass(frozen=True, slots=True)
-class SlackFile:
+class SlackFile(SentFile):
     """A file that came with a message, not fetched yet.
 
     Attributes:
         url: Where it lies; only Slack itself is ever asked with the token.
     """
 
-    id: str | None
-    name: str | None
-    mime_type: str
-    url: str | None
-    size_bytes: int | None
+    url: str | None = None
     must_be_asked_for: bool = False
     document: DocumentKind | None = None
-
-    def __str__(self) -> str:
-        kind = self.document or {"image": "picture", "audio": "audio", "video": "video"}.get(
-            self.mime_type.partition("/")[0], "file"
-        )
-        return describe_file(kind, self.name, self.size_bytes)
 
 
 class SlackFiles:
@@ -138,11 +132,8 @@ class SlackFiles:
 
     async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> ExtractedFiles:
         """Return files, and in words what is in them or why they are not there."""
-        fetched = ExtractedFiles()
-        async with ExtractionAttempt(self._slack.storage, event_id) as attempt:
-            for file in map(read_file, sent[:_MAX_FILES]):
-                async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
-                    fetched.add(*await self._fetch_one(workspace, file, attempt))
+        files, fetch = map(read_file, sent[:_MAX_FILES]), partial(self._fetch_one, workspace)
+        fetched = await read_files(files, fetch, _size_of, self._reading, self._slack.storage, event_id)
         fetched.remarks += _more_than_fetched(sent)
         return fetched
 
@@ -155,19 +146,19 @@ class SlackFiles:
 
     async def _download(self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt) -> FetchedFile:
         if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
-            return None, _too_large(file)
+            return file.refused(_TOO_LARGE)
         if file.url is None or not _is_slacks(file.url, workspace.client.base_url):
-            return None, FileText(f"[{file}: it lies outside Slack]")
+            return file.refused("it lies outside Slack")
         try:
             data, content_type = await workspace.client.download(workspace.token, file.url, max_bytes=SLACK_FILE_BYTES)
         except SlackFailure as failure:
             logger.warning("slack.file_not_fetched", extra={"reason": failure.code})
-            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
+            return file.refused("it could not be fetched; ask for it to be sent again")
         if len(data) > SLACK_FILE_BYTES:
-            return None, _too_large(file)
+            return file.refused(_TOO_LARGE)
         if content_type == "text/html" and file.mime_type != "text/html":  # the page that asks people to sign in
             logger.warning("slack.file_refused", extra={"advice": "the scope files:read is missing"})
-            return None, FileText(f"[{file}: Slack does not give it out]")
+            return file.refused("Slack does not give it out")
         key = ("slack", f"{workspace.team_id}:{file.id}") if file.id is not None else None
         attachment = Attachment(file.mime_type, file.name, data)
         return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
@@ -212,14 +203,17 @@ def read_file(file: Mapping[str, Any]) -> SlackFile:
     name, kind, size = field(file, "name") or field(file, "title"), field(file, "mimetype"), field(file, "size")
     url = field(file, "url_private_download") or field(file, "url_private")
     is_external = field(file, "mode") == "external" or field(file, "is_external") is True
+    mime_type = kind if isinstance(kind, str) and "/" in kind else "application/octet-stream"
+    document = kind_of(file)
     return SlackFile(
+        document or _NAMES.get(mime_type.partition("/")[0], "file"),
         word(field(file, "id")),
+        mime_type,
         name if isinstance(name, str) and name else None,
-        kind if isinstance(kind, str) and "/" in kind else "application/octet-stream",
-        url if isinstance(url, str) and not is_external else None,
         size if isinstance(size, int) and not isinstance(size, bool) else None,
+        url=url if isinstance(url, str) and not is_external else None,
         must_be_asked_for=field(file, "file_access") == "check_file_info" or (url is None and not is_external),
-        document=kind_of(file),
+        document=document,
     )
 
 
@@ -233,5 +227,5 @@ def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"[and {more} more files, which were not fetched]"] if more > 0 else []
 
 
-def _too_large(file: SlackFile) -> FileText:
-    return FileText(f"[{file}: too large to fetch; the limit is {SLACK_FILE_BYTES // 1024**2} MB]")
+def _size_of(file: SlackFile) -> int:
+    return file.size_bytes or SLACK_FILE_BYTES

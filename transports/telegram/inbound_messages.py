@@ -88,7 +88,7 @@ class TelegramReader:
         # What nobody asked for is only named.
         fetched, quoted = [ExtractedFiles(remarks=[f"[{file}]" for file in files]) for files in groups]
         if is_addressed and with_files and any(groups):
-            fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
+            fetched, quoted = [await self._files.fetch(files, event_id=event.id) for files in groups]
         text, references = _with_files(heard, fetched, quoted)
         own = "\n".join(part for part in (heard.own_text, _spoken(message, fetched.remarks)) if part)
         return InboundMessage(

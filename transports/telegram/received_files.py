@@ -12,9 +12,9 @@ from transports.common.documents import (
     ExtractedFiles,
     ExtractionAttempt,
     FetchedFile,
-    FileText,
-    describe_file,
+    SentFile,
     read_document,
+    read_files,
 )
 from transports.common.json_fields import field, integer, string
 from transports.telegram.client import TELEGRAM_FILE_BYTES, LocalFileError
@@ -24,28 +24,19 @@ logger = logging.getLogger(__name__)
 
 # A bot may fetch files of up to 20 MB. Source: core.telegram.org/bots/api#getfile.
 _TRIES = 3
+_TOO_LARGE = f"too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB"
 _SHARE_FOLDER = "let this service read the server's folder, under the same path, or run the server without --local"
 
 
 @dataclass(frozen=True, slots=True)
-class TelegramFile:
+class TelegramFile(SentFile):
     """A file that came with a message, not fetched yet.
 
     Attributes:
-        size_bytes: As Telegram says, or None if it does not.
         unique_id: Names the same file wherever it is sent; nothing is fetched by it.
     """
 
-    kind: str
-    file_id: str
-    mime_type: str
-    name: str | None = None
-    size_bytes: int | None = None
-    duration_seconds: int | None = None
     unique_id: str | None = None
-
-    def __str__(self) -> str:
-        return describe_file(self.kind, self.name, self.size_bytes, self.duration_seconds)
 
 
 class TelegramFiles:
@@ -54,37 +45,31 @@ class TelegramFiles:
     def __init__(self, telegram: TelegramContext) -> None:
         self._telegram = telegram
         self._client = telegram.client
-        self._reading = telegram.reading
 
-    async def fetch(self, *groups: Sequence[TelegramFile], event_id: int) -> list[ExtractedFiles]:
-        """Return the files of each group, and in words what is in them or why they are not there."""
-        found = [ExtractedFiles() for _ in groups]
-        async with ExtractionAttempt(self._telegram.storage, event_id) as attempt:
-            for fetched, files in zip(found, groups, strict=True):
-                for file in files:
-                    async with self._reading.memory_limit.taking(file.size_bytes or TELEGRAM_FILE_BYTES):
-                        fetched.add(*await self._fetch_one(file, attempt))
-        return found
+    async def fetch(self, files: Sequence[TelegramFile], *, event_id: int) -> ExtractedFiles:
+        """Return files, and in words what is in them or why they are not there."""
+        telegram = self._telegram
+        return await read_files(files, self._fetch_one, _size_of, telegram.reading, telegram.storage, event_id)
 
     async def _fetch_one(self, file: TelegramFile, attempt: ExtractionAttempt) -> FetchedFile:
         if file.size_bytes is not None and file.size_bytes > TELEGRAM_FILE_BYTES:
-            return None, _too_large(file)
+            return file.refused(_TOO_LARGE)
         try:
-            data = await self._download(file.file_id)
+            data = await self._download(str(file.id))
         except BadRequest as error:
             if "too big" in error.message.lower():
-                return None, _too_large(file)
+                return file.refused(_TOO_LARGE)
             logger.warning("telegram.file_refused", extra={"reason": error.message})
-            return None, FileText(f"[{file}: Telegram does not give it out; ask for it to be sent again]")
+            return file.refused("Telegram does not give it out; ask for it to be sent again")
         except LocalFileError as error:
             logger.warning("telegram.local_file_unreadable", extra={"reason": error.message, "advice": _SHARE_FOLDER})
-            return None, FileText(f"[{file}: this service cannot read the files of its own Bot API server]")
+            return file.refused("this service cannot read the files of its own Bot API server")
         except TelegramError as error:
             logger.warning("telegram.file_not_fetched", extra={"reason": type(error).__name__})
-            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
+            return file.refused("it could not be fetched; ask for it to be sent again")
         key = ("telegram", file.unique_id) if file.unique_id is not None else None
         attachment = Attachment(file.mime_type, file.name, data)
-        return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
+        return await read_document(attachment, str(file), self._telegram.reading, key=key, attempt=attempt)
 
     async def _download(self, file_id: str) -> bytes:
         """Return a file's bytes; what is lost on the way is fetched again, a few times."""
@@ -133,5 +118,5 @@ _KINDS = (
 )
 
 
-def _too_large(file: TelegramFile) -> FileText:
-    return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB]")
+def _size_of(file: TelegramFile) -> int:
+    return file.size_bytes or TELEGRAM_FILE_BYTES

@@ -12,7 +12,7 @@ from botservice.core.messages import Attachment, InboundMessage
 from botservice.core.quoting import in_one_line, quote_name
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
-from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
+from transports.common.documents import DocumentReaders, ExtractionAttempt, FetchedFile, read_document, read_files
 from transports.common.requests import parse_text
 
 BROWSER_FILES: Final = 10
@@ -64,12 +64,14 @@ class Documents:
 
     async def read(self, message: InboundMessage, event: StoredEvent) -> InboundMessage:
         """Return a message with what stands in its files."""
-        fetched = ExtractedFiles()
-        async with ExtractionAttempt(self.storage(), event.id) as attempt:
-            for index, each in enumerate(message.attachments):
-                label, key = label_of(each.mime_type, each.name), ("web", f"{event.key}:{index}")
-                async with self.reading.memory_limit.taking(len(each.data or b"")):
-                    fetched.add(*await read_document(each, label, self.reading, key=key, attempt=attempt))
+
+        async def read(numbered: tuple[int, Attachment], attempt: ExtractionAttempt) -> FetchedFile:
+            index, file = numbered
+            label, key = label_of(file.mime_type, file.name), ("web", f"{event.key}:{index}")
+            return await read_document(file, label, self.reading, key=key, attempt=attempt)
+
+        files, storage = enumerate(message.attachments), self.storage()
+        fetched = await read_files(files, read, lambda each: len(each[1].data or b""), self.reading, storage, event.id)
         return _with_texts(message, fetched.remarks, fetched.unread)
 
     def name(self, message: InboundMessage) -> InboundMessage:
