@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from transports.markdown.emphasis import take_emphasis
-from transports.telegram.message_splitting import format_markdown
+from transports.telegram.formatting import format_markdown
 from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
 from transports.web.markdown import render_markdown

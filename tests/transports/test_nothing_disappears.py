@@ -34,7 +34,7 @@ from botservice.core.formatted_text import (
 from transports.markdown.reading import read_markdown
 from transports.slack.answer_blocks import read_page
 from transports.slack.formatting import as_text, format_answer
-from transports.telegram.message_splitting import format_blocks, format_markdown
+from transports.telegram.formatting import format_blocks, format_markdown
 from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
 from transports.web.markdown import render_markdown

@@ -14,10 +14,16 @@ from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.stored_files import name_file
 from transports.common.too_long_messages import cut_long, note, whole_file
-from transports.telegram.formatting import Rich, as_wire
+from transports.telegram.formatting import (
+    MAX_CAPTION_UNITS,
+    MAX_TEXT_UNITS,
+    Rich,
+    as_wire,
+    format_formatted,
+    format_markdown,
+)
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
-from transports.telegram.message_splitting import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, format_formatted, format_markdown
 from transports.telegram.refused_forms import RICH, receiver_of
 from transports.telegram.rich import as_rich
 

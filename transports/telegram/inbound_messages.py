@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from botservice.core.message_references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.core.messages import Author, InboundMessage
+from botservice.core.quoting import shortened
 from botservice.turns.turn import StoredEvent
 from transports.common.documents import ExtractedFiles
 from transports.common.json_fields import field, integer, items_of, string
@@ -331,11 +332,11 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
         # The author of a forwarded message is its first sender.
         is_sent_on = _is_forwarded(replied)
         author = _origin(replied["forward_origin"]) if is_sent_on else _author(replied)
-        found = _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
+        found = _reference(ReferenceKind.REPLY, author, _cut(said), str(replied["message_id"]), bot)
         yield replace(found, is_sent_on=is_sent_on)
     elif isinstance(outside, Mapping):
         author = _origin(outside.get("origin"))
-        yield _reference(ReferenceKind.REPLY, author, _cut(quoted or describe(outside) or ""), None, bot)
+        yield _reference(ReferenceKind.REPLY, author, _cut(quoted or describe(outside)), None, bot)
     elif story is not None:
         yield _reference(ReferenceKind.REPLY, _account(field(story, "chat")), "[story]", None, bot)
 
@@ -360,5 +361,5 @@ def _origin(origin: object) -> Author | None:
             return None
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_REFERENCE else f"{text[:LONGEST_REFERENCE]}…"
+def _cut(text: str | None) -> str:
+    return shortened(text or "", LONGEST_REFERENCE)

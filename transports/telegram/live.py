@@ -19,7 +19,7 @@ from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.markdown.sections import readable_so_far
 from transports.telegram.context import TelegramContext
 from transports.telegram.failures import wait_of
-from transports.telegram.formatting import Rich, as_wire
+from transports.telegram.formatting import Rich, as_wire, format_markdown
 from transports.telegram.inbound_events import (
     BotIdentity,
     is_press,
@@ -29,7 +29,6 @@ from transports.telegram.inbound_events import (
     stored_update,
 )
 from transports.telegram.inbound_messages import listen
-from transports.telegram.message_splitting import format_markdown
 from transports.telegram.refused_forms import THINKING
 
 logger = logging.getLogger(__name__)

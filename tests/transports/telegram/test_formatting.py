@@ -15,8 +15,15 @@ from standins.bot_api.entities import Strictness, formatted
 from botservice.core.formatted_text import FormattedText, Item, List, Paragraph, Quote, Span, Spans
 from botservice.core.messages import storable
 from transports.markdown.reading import read_markdown
-from transports.telegram.formatting import Rich, as_wire, checked_link, render_blocks, units
-from transports.telegram.message_splitting import format_blocks, format_markdown
+from transports.telegram.formatting import (
+    Rich,
+    as_wire,
+    checked_link,
+    format_blocks,
+    format_markdown,
+    render_blocks,
+    units,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpus import cases
