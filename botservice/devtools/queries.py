@@ -22,7 +22,7 @@ from botservice.turns.listening_queries import GateDecision, read_decision
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """The record of a turn next to its steps.
+    """The record of a turn with its steps.
 
     Attributes:
         figures: What it took, or None if no model was asked.
@@ -39,6 +39,7 @@ class TurnDetails:
     ratings: tuple[int, int]
     decision: GateDecision | None
     before: MemoryItem | None
+    steps: Sequence[MemoryItem] = ()
 
 
 def read_details(connection: Connection, context_id: int, turn_id: int) -> TurnDetails | None:
@@ -59,6 +60,7 @@ def read_details(connection: Connection, context_id: int, turn_id: int) -> TurnD
         read_ratings(connection, [turn_id]).get(turn_id, (0, 0)),
         read_decision(connection, turn_id),
         _find_before(connection, context_id, turn_id),
+        [each.item for each in read_steps(connection, context_id, turn_ids=[turn_id])],
     )
 
 

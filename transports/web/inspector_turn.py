@@ -15,19 +15,19 @@ from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
+from botservice.conversation.step_records import read_steps
 from botservice.conversation.steps import TaskStep
 from botservice.core.states import OPEN, UNFINISHED, Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
-from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
 from botservice.llm.chat import ChatLLM
 from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.listening_queries import GateDecision
-from botservice.turns.waiting_calls import WaitingCall, person_wait_within
+from botservice.turns.waiting_calls import WaitingCall, person_wait_within, work_seconds
 from transports.web.inspector_prompt import Picture, PromptPainter
-from transports.web.inspector_site import NO_TURN, NOT_THERE, InspectorSite, refusing, show_count, show_seconds
+from transports.web.inspector_site import NO_TURN, NOT_THERE, InspectorSite, show_count, show_seconds
 from transports.web.inspector_spans import Scale, number_targets
 from transports.web.inspector_steps import show_steps, show_text
 from transports.web.inspector_timeline import draw_timeline
@@ -72,18 +72,18 @@ class TurnPage:
     async def show(self, request: Request) -> Response:
         """Answer with the replay of a turn."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
-        turn = await self._read_turn(context_id, turn_id)
         details, title, waiting, question = await self._site.storage.read(
-            lambda connection: _read_around(connection, context_id, turn_id), is_long=True
+            lambda connection: _read_turn(connection, context_id, turn_id), is_long=True
         )
-        pictures = await run_in_thread(lambda: self._paint(turn.steps, details.before), name="counting")
+        turn, made = details.row, details.steps
+        pictures = await run_in_thread(lambda: self._paint(made, details.before), name="counting")
         hits = await self._read_hits(context_id, pictures)
         answer = None if details.answer is None else show_text(details.answer)
-        costs = [self._cost(step) for step in turn.steps]
-        root, told = number_targets(draw_timeline(details, turn.steps, waiting, costs))
+        costs = [self._cost(step) for step in made]
+        root, told = number_targets(draw_timeline(details, made, waiting, costs))
         scale = Scale(root, _WIDTH)
-        tasks = [step.task for step in turn.steps if isinstance(step, TaskStep)]
-        blocks = show_steps(turn.steps, [_took(step, waiting) for step in turn.steps])
+        tasks = [step.task for step in made if isinstance(step, TaskStep)]
+        blocks = show_steps(made, [_took(step, waiting) for step in made])
         is_open = turn.status in UNFINISHED
         return self._site.show(
             request,
@@ -94,23 +94,21 @@ class TurnPage:
             error=None if turn.error is None else show_text(turn.error),
             is_open=is_open,
             is_retriable=turn.status in (*OPEN, TurnStatus.SET_ASIDE),
-            is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
+            is_command=turn.outcome == Outcome.ANSWERED and not made and details.answer is None,
             state=state_of(turn, waiting),
-            failed_calls=count_failed_calls(turn.steps),
-            seconds=turn.worked_seconds,
+            failed_calls=count_failed_calls(made),
+            seconds=work_seconds(turn, waiting),
             waited=root.waited,
             ratings=details.ratings,
             figures=_figures(details, self._site),
             timeline=scale.draw(root, _NARROWEST),
             is_shrunk=scale.is_shrunk,
             told=told,
-            steps=list(
-                zip(blocks, pictures, hits, map(_attempts, turn.steps), map(self._site.money, costs), strict=True)
-            ),
-            waiting=show_waiting(waiting, turn.steps),
+            steps=list(zip(blocks, pictures, hits, map(_attempts, made), map(self._site.money, costs), strict=True)),
+            waiting=show_waiting(waiting, made),
             question=question if tasks == [] else show_text(tasks[0]),
             answer=answer,
-            notices=list(map(show_text, sent_texts(details.deliveries))) if not turn.steps else [],
+            notices=list(map(show_text, sent_texts(details.deliveries))) if not made else [],
             deliveries=[_show_delivery(row) for row in details.deliveries],
             show_seconds=show_seconds,
             show_count=show_count,
@@ -122,7 +120,7 @@ class TurnPage:
         """Answer with a step's request, as JSON or as a command for a shell."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         place, form = path_number(request, "step"), request.path_params["form"]
-        steps = (await self._read_turn(context_id, turn_id)).steps
+        steps = await self._site.storage.read(lambda connection: _list_steps(connection, context_id, turn_id))
         if form not in ("json", "curl") or place >= len(steps) or not steps[place].get_value("model_input_messages"):
             raise HTTPException(404, NOT_THERE)
         service = self._site.service
@@ -130,10 +128,6 @@ class TurnPage:
         if form == "json":
             return Response(write_json(made), media_type="application/json", headers=HEADERS)
         return PlainTextResponse(write_curl(made), headers=HEADERS)
-
-    async def _read_turn(self, context_id: int, turn_id: int) -> TurnRecord:
-        with refusing(missing=NO_TURN):
-            return (await read_turns(self._site.storage, context_id, turn_id))[0]
 
     def _paint(self, steps: Sequence[MemoryItem], before: MemoryItem | None) -> list[Picture | None]:
         painter, pictures = PromptPainter(self._site.budgets), list[Picture | None]()
@@ -155,7 +149,11 @@ class TurnPage:
         return self._site.budgets.price(model, usage).cost if usage is not None and isinstance(model, str) else 0
 
 
-def _read_around(
+def _list_steps(connection: Connection, context_id: int, turn_id: int) -> list[MemoryItem]:
+    return [each.item for each in read_steps(connection, context_id, turn_ids=[turn_id])]
+
+
+def _read_turn(
     connection: Connection, context_id: int, turn_id: int
 ) -> tuple[TurnDetails, ChatTitle, list[WaitingCall], str]:
     details = read_details(connection, context_id, turn_id)
