@@ -13,7 +13,7 @@ from standins.slack_api import BOT_USER, SlackApi, limited
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.config.settings import Settings
 from transports.slack.context import Manners
-from transports.slack.formatting import before_address, find_address
+from transports.slack.formatting import find_address
 from transports.slack.live import showable
 from transports.slack.plugin import build_slack
 from transports.telegram.plugin import build_telegram
@@ -177,10 +177,10 @@ def test_one_setting_allows_previews_everywhere(values, shown) -> None:
     ],
 )
 def test_an_address_is_seen_wherever_it_stands(address: str) -> None:
-    assert before_address(f"some words\n{address}") == "some words\n"
+    assert find_address(f"some words\n{address}") == len("some words\n")
     assert find_address(address) == 0
 
 
 @pytest.mark.parametrize("words", ["", "e.g. this", "3.5/4", "a and/or b", "f(x) [1] (2)", "x < y: z"])
 def test_what_is_no_address_stays(words: str) -> None:
-    assert before_address(words) == words
+    assert find_address(words) is None

@@ -9,6 +9,8 @@ from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Stora
 from botservice.app import running
 from botservice.config.settings import Settings
 from transports.terminal.app import TerminalTransport
+from transports.terminal.lines import PlainLines
+from transports.terminal.screens import PlainScreen
 
 
 @pytest.mark.parametrize(("said", "paid"), [("1", [50]), ("2", []), ("/allow", [50]), ("/deny all", [])])
@@ -22,8 +24,8 @@ async def test_a_word_in_a_pipe_is_seen_through_to_the_answer(sqlite_url, said, 
         return "paid"
 
     llm = ScriptedChatLLM([ToolCall("", "pay", {"amount": 50}), "That is that."])
-    source, target = io.StringIO(f"pay\n{said}\n"), io.StringIO()
-    terminal = TerminalTransport(session_id="1", source=source, target=target)
+    lines, target = PlainLines(io.StringIO(f"pay\n{said}\n")), io.StringIO()
+    terminal = TerminalTransport("1", lines, PlainScreen(target, is_interactive=False), is_interactive=False)
     settings = Settings.load(env_file=None, database_url=sqlite_url)
     async with asyncio.timeout(60), Storage.open(settings.database_url) as storage:
         service = AgentService(FunctionsBasedAgent(tools=[pay], llm=llm), storage)

@@ -6,6 +6,8 @@ from botservice import AgentService, Button, FunctionsBasedAgent, ScriptedChatLL
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.terminal.app import TerminalTransport
+from transports.terminal.lines import PlainLines
+from transports.terminal.screens import PlainScreen
 
 
 @tool(is_final=True)
@@ -21,8 +23,8 @@ def script(prompt):
 
 
 async def test_a_number_says_what_its_button_says_once(sqlite_storage: Storage) -> None:
-    target = io.StringIO()
-    transport = TerminalTransport(session_id="s", source=io.StringIO("choose\n2\n2\nchoose\n9\n"), target=target)
+    lines, target = PlainLines(io.StringIO("choose\n2\n2\nchoose\n9\n")), io.StringIO()
+    transport = TerminalTransport("s", lines, PlainScreen(target, is_interactive=False), is_interactive=False)
     service = AgentService(FunctionsBasedAgent([offer], ScriptedChatLLM(script), search_k=0), sqlite_storage)
     worker = Worker(sqlite_storage, service.options, [transport])
     await worker.start()

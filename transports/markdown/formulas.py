@@ -93,13 +93,13 @@ def after_bracket(text: str, begin: int) -> int:
 
 
 def _find_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:  # noqa: FBT001 - as above
-    opening = _line(state, start_line)[:2]
+    opening = line_of(state, start_line)[:2]
     closing = _BLOCKS.get(opening)
     if closing is None or state.is_code_block(start_line):
         return False
     lines: list[str] = []
     for number in range(start_line, min(end_line, start_line + _MOST_LINES)):
-        line = _line(state, number)
+        line = line_of(state, number)
         lines.append(line)
         is_first = len(lines) == 1
         if not line or state.sCount[number] < state.blkIndent or closing in line[2 * is_first : -2]:
@@ -119,7 +119,8 @@ def _find_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     return True
 
 
-def _line(state: StateBlock, number: int) -> str:
+def line_of(state: StateBlock, number: int) -> str:
+    """Return a line of a block without the space around it."""
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].strip()
 
 

@@ -9,7 +9,7 @@ from markdown_it.rules_block import StateBlock, reference
 from markdown_it.rules_inline import StateInline, autolink, escape
 
 from transports.markdown.emphasis import take_emphasis
-from transports.markdown.formulas import take_formulas
+from transports.markdown.formulas import line_of, take_formulas
 from transports.markdown.tags import take_tags
 
 _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])https?$", re.IGNORECASE)
@@ -75,7 +75,7 @@ def take_tables(parser: MarkdownIt) -> None:
 def _find(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
     if start_line + 2 > end_line or state.sCount[start_line + 1] < state.blkIndent:
         return False
-    dashes, head = _line(state, start_line + 1), _line(state, start_line)
+    dashes, head = line_of(state, start_line + 1), line_of(state, start_line)
     if (
         "|" not in head
         or _HEADING.match(head) is not None
@@ -96,7 +96,7 @@ def _find(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bo
     old_type, state.parentType = state.parentType, "table"
     number = start_line + 2
     while number < end_line and state.sCount[number] >= state.blkIndent and not _ends(state, number, end_line):
-        _push_row(state, number, split_cells(_line(state, number)))
+        _push_row(state, number, split_cells(line_of(state, number)))
         number += 1
     state.parentType = old_type
     state.push("table_close", "", -1)
@@ -158,10 +158,6 @@ def _code_ends(parts: list[str]) -> dict[int, int]:
                 ends[at] = following[parts[at]]
             following[parts[at]] = at
     return ends
-
-
-def _line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].strip()
 
 
 SPOILER: Final = "spoiler"

@@ -101,12 +101,6 @@ def find_address(text: str) -> int | None:
     return 1 + max(text.rfind(blank, 0, found.start()) for blank in (" ", "\n", "\t"))
 
 
-def before_address(text: str) -> str:
-    """Return so much of a text as holds no address, to the last whole word before it."""
-    begin = find_address(text)
-    return text if begin is None else text[:begin]
-
-
 def mark_of(delivery: Delivery) -> dict[str, Any]:
     """Return the metadata by which a message is known again, also where another database counts again."""
     name = f"{delivery.payload.get('question') or delivery.turn_id}/{delivery.id}"

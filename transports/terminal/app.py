@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Final, TextIO
+from typing import Final
 
 from starlette.routing import BaseRoute
 
@@ -24,8 +23,8 @@ from botservice.turns.event_queries import goes_on, is_over
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
-from transports.terminal.lines import LineSource, PlainLines
-from transports.terminal.screens import PlainScreen, Screen
+from transports.terminal.lines import LineSource
+from transports.terminal.screens import Screen
 
 CAPABILITIES: Final = Capabilities(
     label="Terminal",
@@ -52,30 +51,19 @@ class TerminalTransport(Transport):
     routes: Sequence[BaseRoute] = ()
 
     def __init__(
-        self,
-        *,
-        session_id: str,
-        source: TextIO | None = None,
-        target: TextIO | None = None,
-        lines: LineSource | None = None,
-        screen: Screen | None = None,
-        is_interactive: bool | None = None,
-        bot_name: str | None = None,
+        self, session_id: str, lines: LineSource, screen: Screen, *, is_interactive: bool, bot_name: str | None = None
     ) -> None:
         """Make one.
 
         Args:
-            source: What is read, as it comes, where lines does not say otherwise; by default the standard input.
-            target: What is written to where screen does not say otherwise; by default the standard output.
-            is_interactive: Whether a person watches; by default whether the source is a terminal.
+            is_interactive: Whether a person watches.
             bot_name: What stands before answers; nothing where it has no name of its own.
         """
-        source = source or sys.stdin
         self._keys = {"transport": self.name, "session_id": session_id}
         self._session_id = session_id
-        self._is_interactive = source.isatty() if is_interactive is None else is_interactive
-        self._lines = lines or PlainLines(source)
-        self._screen = screen or PlainScreen(target or sys.stdout, is_interactive=self._is_interactive)
+        self._is_interactive = is_interactive
+        self._lines = lines
+        self._screen = screen
         self._bot_name = bot_name
         self._inbox: Inbox
         self._storage: Storage

@@ -50,9 +50,8 @@ async def _chat_here(
     from botservice.app import running
     from transports.terminal.app import TerminalTransport
 
-    terminal = TerminalTransport(
-        session_id=session, lines=lines, screen=screen, bot_name=service.name or settings.bot_name
-    )
+    bot_name, is_interactive = service.name or settings.bot_name, sys.stdin.isatty()
+    terminal = TerminalTransport(session, lines, screen, is_interactive=is_interactive, bot_name=bot_name)
     stopping: set[asyncio.Task[None]] = set()
     async with running(settings, service, [terminal]):
         conversation = asyncio.create_task(terminal.converse())

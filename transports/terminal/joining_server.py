@@ -122,9 +122,7 @@ class JoinedTerminals(Transport):
             await writer.drain()
             return
         is_interactive = hello.get("is_interactive") is True
-        terminal = TerminalTransport(
-            session_id=session, lines=wire, screen=wire, is_interactive=is_interactive, bot_name=self._bot_name
-        )
+        terminal = TerminalTransport(session, wire, wire, is_interactive=is_interactive, bot_name=self._bot_name)
         await terminal.start(self._inbox, self._storage)
         self._terminals[session] = terminal
         tasks = [asyncio.create_task(each) for each in (wire.receive(terminal), self._talk(session, terminal))]

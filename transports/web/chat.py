@@ -188,7 +188,7 @@ class ChatEndpoints:
         if self._backend.opened is None:
             return FIRST
         found = await self._backend.opened.read(lambda connection: find_mine(connection, session, limit=1))
-        return found[0].name if found else FIRST
+        return str(found[0]["name"]) if found else FIRST
 
     async def _find_named(self, session: str, name: str, *, is_new: bool) -> str:
         """Return the conversation that an address names, which is there, or is begun with its first message."""

@@ -6,7 +6,6 @@ of a conversation only names a new one of the same session.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -38,15 +37,15 @@ from transports.common.requests import parse_text
 from transports.web.backend import Backend
 from transports.web.files import without_contents
 from transports.web.inbound_events import FIRST, NAME, find_chat, is_mine, session_in
-from transports.web.outbound import iso
+from transports.web.outbound import Shown, iso
 from transports.web.pages import HEADERS
 from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
 from transports.web.sessions import browser_of
 from transports.web.streaming import Hub
 from transports.web.timeline import plain_text_of
 
-Parts = Sequence[tuple[str, bool]]
-"""A text in parts, and of each whether it is what was sought."""
+Parts = list[dict[str, Any]]
+"""A text in parts as JSON, and of each whether it is what was sought."""
 
 MOST_WORDS: Final = 10
 _AROUND: Final = 300  # characters of a message that are looked at, at either side of the first hit
@@ -55,17 +54,8 @@ _SHOWN: Final = 160  # characters that are shown
 _ENDS: Final = (". ", "! ", "? ", "\u3002", "\uff01", "\uff1f")  # also the signs of Chinese and Japanese
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """The newest message or notice of a conversation that says what was sought, and the words around it.
-
-    Attributes:
-        place: What it is called on its page.
-    """
-
-    place: str
-    at: datetime
-    parts: Parts
+Hit = tuple[datetime, Shown]
+"""The newest message or notice of a conversation that says what was sought: since when, and its words as JSON."""
 
 
 def words_of(search: str) -> list[str]:
@@ -82,7 +72,7 @@ def is_in(words: Collection[str], text: str) -> bool:
 def read_hits(connection: Connection, message_ids: Collection[int], words: Collection[str]) -> dict[int, Hit]:
     """Return what is shown of messages that say the words, by their contexts."""
     rows = list_messages(connection, message_ids)
-    return {row.context_id: Hit(f"message-{row.id}", row.created_at, _excerpt(row, words)) for row in rows}
+    return {row.context_id: _hit(row, f"message-{row.id}", _excerpt(row, words)) for row in rows}
 
 
 def find_told(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, Hit]:
@@ -94,8 +84,12 @@ def find_told(connection: Connection, identity_id: int, words: Collection[str]) 
     for row in list_told(connection, identity_id, words):
         text = "" if row.context_id in found else in_one_line(plain_text_of(row.payload))
         if text and is_in(words, text):
-            found[row.context_id] = Hit(f"notice-{row.place}", row.created_at, mark(_cut(text, words), words))
+            found[row.context_id] = _hit(row, f"notice-{row.place}", mark(_cut(text, words), words))
     return found
+
+
+def _hit(row: Any, place: str, parts: Parts) -> Hit:
+    return row.created_at, {"place": place, "parts": parts}
 
 
 def mark(text: str, words: Collection[str]) -> Parts:
@@ -104,10 +98,9 @@ def mark(text: str, words: Collection[str]) -> Parts:
     end = 0
     for begin, stop in _places(text, words):
         if begin >= end:
-            parts += [(text[end:begin], False)] if begin > end else []
-            parts.append((text[begin:stop], True))
+            parts += [(text[end:begin], False), (text[begin:stop], True)]
             end = stop
-    return [*parts, (text[end:], False)] if end < len(text) else parts
+    return [{"text": part, "is_hit": is_hit} for part, is_hit in [*parts, (text[end:], False)] if part]
 
 
 def _excerpt(row: Any, words: Collection[str]) -> Parts:
@@ -164,11 +157,6 @@ def _places_of(text: str, word: str) -> Iterator[tuple[int, int]]:
         at = text.find(word, at + len(word))
 
 
-def to_json(hit: Hit) -> Mapping[str, Any]:
-    """Return a hit for the page."""
-    return {"place": hit.place, "parts": [{"text": text, "is_hit": is_hit} for text, is_hit in hit.parts]}
-
-
 PAGE: Final = 50
 LONGEST_TITLE: Final = 120  # characters of one that a person gave
 LONGEST_SEARCH: Final = 200
@@ -177,28 +165,10 @@ _FIRST_WORDS: Final = 60  # characters of a title that is made
 _WORD: Final = re.compile(r"\s\S*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A conversation in the list.
-
-    Attributes:
-        name: What its address calls it.
-        at: When its last message was written, or where something was sought, the one that says it.
-        place: Where it stands: the list goes on below it.
-        hit: What it says of what was sought; None where its title alone does.
-    """
-
-    name: str
-    title: str
-    at: datetime | None
-    place: int
-    hit: Hit | None = None
-
-
 def find_mine(
     connection: Connection, session: str, *, search: str = "", before: int | None = None, limit: int = PAGE
-) -> list[Listed]:
-    """Return the conversations of a session, the newest first."""
+) -> list[Shown]:
+    """Return the conversations of a session as JSON, the newest first."""
     identity = find_identity(connection, Author(NAME, session))
     if identity is None:
         return []
@@ -211,16 +181,19 @@ def find_mine(
         mine = [row for row in mine if is_in(words, _title(row)) or row.id in saying or row.id in told]
     shown = mine[:limit]
     said = read_hits(connection, [saying[row.id] for row in shown if row.id in saying], words)
-    return [_list(row, _newest(said.get(row.id), told.get(row.id))) for row in shown]
+    return [_show(row, (said.get(row.id), told.get(row.id))) for row in shown]
 
 
-def _newest(*hits: Hit | None) -> Hit | None:
-    return max(filter(None, hits), key=lambda hit: hit.at, default=None)
-
-
-def _list(row: Any, hit: Hit | None) -> Listed:
-    name, at = row.context_keys.get("thread_id", FIRST), row.at if hit is None else hit.at
-    return Listed(name, _title(row), at, row.last_message_id, hit)
+def _show(row: Any, hits: Iterable[Hit | None]) -> Shown:
+    """Return a conversation of the list, with the time of its newest hit, or else of its last message."""
+    at, hit = max(filter(None, hits), key=lambda hit: hit[0], default=(row.at, None))
+    return {
+        "name": row.context_keys.get("thread_id", FIRST),
+        "title": _title(row),
+        "at": None if at is None else iso(at),
+        "place": row.last_message_id,
+        "hit": hit,
+    }
 
 
 def rename(connection: Connection, chat: str, title: str) -> bool:
@@ -291,12 +264,11 @@ class Conversations:
         below = request.query_params.get("before")
         before = None if below is None else row_number(below, "before")
 
-        def find(connection: Any) -> list[Listed]:
+        def find(connection: Connection) -> list[Shown]:
             return find_mine(connection, session, search=search, before=before, limit=PAGE + 1)
 
         found = await self._backend.storage.read(find)
-        shown = [_show(each) for each in found[:PAGE]]
-        return _json({"conversations": shown, "has_more": len(found) > PAGE})
+        return _json({"conversations": found[:PAGE], "has_more": len(found) > PAGE})
 
     async def rename(self, request: Request) -> Response:
         """Give a conversation a title."""
@@ -340,12 +312,6 @@ class Conversations:
     async def list_commands(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
         """Answer with the commands that this agent offers."""
         return _json({"commands": self._commands})
-
-
-def _show(listed: Listed) -> dict[str, Any]:
-    at = None if listed.at is None else iso(listed.at)
-    hit = None if listed.hit is None else to_json(listed.hit)
-    return {"name": listed.name, "title": listed.title, "at": at, "place": listed.place, "hit": hit}
 
 
 def _json(values: Mapping[str, Any]) -> Response:

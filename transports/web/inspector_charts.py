@@ -159,54 +159,49 @@ _SPLITS: Final[Mapping[str, Callable[[Sums], str]]] = {
 }
 
 
-class ChartsPage:
-    """The endpoint of the charts."""
+async def show_charts(site: InspectorSite, request: Request) -> Response:
+    """Answer with the charts of some time, by model or by platform."""
+    asked = request.query_params.get("range", "")
+    chosen, by = asked if asked in RANGES else "week", request.query_params.get("by", "")
+    by = by if by in _SPLITS else "model"
+    shown, storage = RANGES[chosen], site.storage
+    now = storage.now()
+    until = _ceiling(now, shown.every)
+    since = until - shown.whole
+    summary = await storage.read(
+        lambda connection: read_sums(connection, since, until, every=shown.every), is_long=True
+    )
+    series = split(summary.sums, _SPLITS[by])
+    times = moments(since, until, shown.every)
+    return site.show(
+        request,
+        "inspect_charts.html",
+        charts=[draw(plot, series, times, shown.label) for plot in _plots(site.budgets.currency)],
+        ranges=[(name, each.title) for name, each in RANGES.items()],
+        chosen=chosen,
+        by=by,
+        since=since,
+        until=until,
+        has_turns=bool(summary.sums),
+        cut=MOST_SUMMED if summary.is_cut else 0,
+        refusals=await storage.read(lambda connection: list_refusals(connection, now)),
+    )
 
-    def __init__(self, site: InspectorSite) -> None:
-        self._site = site
 
-    async def show(self, request: Request) -> Response:
-        """Answer with the charts of some time, by model or by platform."""
-        asked = request.query_params.get("range", "")
-        chosen, by = asked if asked in RANGES else "week", request.query_params.get("by", "")
-        by = by if by in _SPLITS else "model"
-        shown, storage = RANGES[chosen], self._site.storage
-        now = storage.now()
-        until = _ceiling(now, shown.every)
-        since = until - shown.whole
-        summary = await storage.read(
-            lambda connection: read_sums(connection, since, until, every=shown.every), is_long=True
-        )
-        series = split(summary.sums, _SPLITS[by])
-        times = moments(since, until, shown.every)
-        return self._site.show(
-            request,
-            "inspect_charts.html",
-            charts=[draw(plot, series, times, shown.label) for plot in self._plots()],
-            ranges=[(name, each.title) for name, each in RANGES.items()],
-            chosen=chosen,
-            by=by,
-            since=since,
-            until=until,
-            has_turns=bool(summary.sums),
-            cut=MOST_SUMMED if summary.is_cut else 0,
-            refusals=await storage.read(lambda connection: list_refusals(connection, now)),
-        )
-
-    def _plots(self) -> list[Plot]:
-        currency, whole = self._site.budgets.currency, "{:,.0f}".format
-        waited, cached = _ratio("waited_seconds", "answered"), _ratio("cached_tokens", "input_tokens")
-        first_token, errors = _ratio("first_token_ms", "first_tokens", unit=1_000), _total("failed", "failed_calls")
-        return [
-            Plot("Turns", "how many began", _total("turns"), whole),
-            Plot("Time to the answer", "since it was asked, on average", waited, show_seconds, is_stacked=False),
-            Plot("Time to the first token", "of the model, on average", first_token, show_seconds, is_stacked=False),
-            Plot("Cost", f"in {currency}", _total("cost", unit=NANO), _money),
-            Plot("Errors", "turns that failed, and calls of a model that were tried again", errors, whole),
-            Plot("Cached share", "of the tokens that were sent", cached, "{:.0%}".format, is_stacked=False),
-            Plot("Liked answers", "thumbs up", _total("good"), whole),
-            Plot("Disliked answers", "thumbs down", _total("bad"), whole),
-        ]
+def _plots(currency: str) -> list[Plot]:
+    whole = "{:,.0f}".format
+    waited, cached = _ratio("waited_seconds", "answered"), _ratio("cached_tokens", "input_tokens")
+    first_token, errors = _ratio("first_token_ms", "first_tokens", unit=1_000), _total("failed", "failed_calls")
+    return [
+        Plot("Turns", "how many began", _total("turns"), whole),
+        Plot("Time to the answer", "since it was asked, on average", waited, show_seconds, is_stacked=False),
+        Plot("Time to the first token", "of the model, on average", first_token, show_seconds, is_stacked=False),
+        Plot("Cost", f"in {currency}", _total("cost", unit=NANO), _money),
+        Plot("Errors", "turns that failed, and calls of a model that were tried again", errors, whole),
+        Plot("Cached share", "of the tokens that were sent", cached, "{:.0%}".format, is_stacked=False),
+        Plot("Liked answers", "thumbs up", _total("good"), whole),
+        Plot("Disliked answers", "thumbs down", _total("bad"), whole),
+    ]
 
 
 def _total(*names: str, unit: int = 1) -> Callable[[Sequence[Sums]], float]:

@@ -223,30 +223,21 @@ class Inspector:
             "platforms": platform_labels(),
         }
 
-
-_MOST_DIGITS: Final = 18
-
-
-class ApprovalsPage:
-    """The endpoint of the page."""
-
-    def __init__(self, site: InspectorSite) -> None:
-        self._site = site
-
-    async def show(self, request: Request) -> Response:
+    async def show_approvals(self, request: Request) -> Response:
         """Answer with decided approvals, the newest first."""
-        asked = request.query_params.get("after", "")
-        before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
+        after = read_cursor(request.query_params)
+        before = None if after is None else after.turn_id
         found = await self._site.storage.read(
             lambda connection: list_approvals(connection, before=before, limit=PAGE + 1), is_long=True
         )
         shown = found[:PAGE]
+        rest = write_cursor(0, shown[-1].call) if len(found) > PAGE else None
         return self._site.show(
             request,
             "inspect_approvals.html",
             approvals=[(each, _arguments(each)) for each in shown],
-            older=address("/inspect/approvals", {}, after=str(shown[-1].call)) if len(found) > PAGE else "",
-            is_first=before is None,
+            older=rest and address("/inspect/approvals", {}, after=rest),
+            is_first=after is None,
         )
 
 

@@ -1,6 +1,7 @@
 """The addresses of the inspector, and what answers at each."""
 
 import json
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,8 +15,8 @@ from botservice.privacy.cleaning import clean_and_scrub
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication
-from transports.web.inspector_charts import ChartsPage
-from transports.web.inspector_lists import ApprovalsPage, Inspector
+from transports.web.inspector_charts import show_charts
+from transports.web.inspector_lists import Inspector
 from transports.web.inspector_replay import AgainPage
 from transports.web.inspector_site import NO_CONVERSATION, NO_TURN, InspectorSite, refusing
 from transports.web.inspector_turn import TurnPage
@@ -90,8 +91,8 @@ def inspector_routes(site: InspectorSite, asker: Replayer | None, gate: PageAuth
     lists, turn, actions, again = Inspector(site), TurnPage(site), Actions(site), AgainPage(site, asker)
     return [
         Route("/inspect", gate.guard(lists.show_lists)),
-        Route("/inspect/charts", gate.guard(ChartsPage(site).show)),
-        Route("/inspect/approvals", gate.guard(ApprovalsPage(site).show)),
+        Route("/inspect/charts", gate.guard(partial(show_charts, site))),
+        Route("/inspect/approvals", gate.guard(lists.show_approvals)),
         Route("/inspect/t/{turn:int}", gate.guard(lists.find_turn)),
         Route("/inspect/{context:int}", gate.guard(lists.show_context)),
         Route("/inspect/{context:int}/export", gate.guard(actions.export)),

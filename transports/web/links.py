@@ -1,6 +1,7 @@
 """Links of /web: the page that one opens, and the browsers that were logged in by one."""
 
 import logging
+from functools import partial
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
@@ -81,8 +82,8 @@ class Links:
         asker = await self._browsers.asker_of(request.path_params["secret"])
         if asker is None:
             return self._gone(request)
-        account = asker.label.plain
-        return self._page(request, 200, _say(request, "web.page_whose", account=account))
+        whose = in_language("web.page_whose", language_of(request), account=asker.label.plain)
+        return self._page(request, 200, whose)
 
     async def show_without_secret(self, request: Request) -> Response:
         """Answer a link that was cut off before its secret: it is none, and nobody guesses one by it."""
@@ -112,14 +113,6 @@ class Links:
             "link.html",
             status=status,
             language=language_of(request),
-            title=_say(request, "web.page_title"),
             whose=whose,
-            chat=_say(request, "web.page_chat"),
-            warning=_say(request, "web.page_warning"),
-            button=_say(request, "web.page_button"),
-            gone=_say(request, "web.page_gone"),
+            say=partial(in_language, language=language_of(request)),
         )
-
-
-def _say(request: Request, key: str, **values: object) -> str:
-    return in_language(key, language_of(request), **values)

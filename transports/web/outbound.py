@@ -66,18 +66,16 @@ def show_message(row: Any) -> dict[str, Any]:
 def show_buttons(kept: object) -> list[dict[str, str]]:
     """Return stored buttons for the page: what each says or decides when it is pressed, or where it leads."""
     return [
-        {"text": each.text, **_style_of(each), **(_deed_of(each) if each.url is None else {"url": each.url})}
+        {"text": each.text, **({} if each.style is None else {"style": each.style.value}), **_deed_of(each)}
         for each in read_buttons(kept)
         if each.url is None or each.url.startswith(("http://", "https://"))
     ]
 
 
-def _style_of(button: Button) -> dict[str, str]:
-    return {} if button.style is None else {"style": button.style.value}
-
-
 def _deed_of(button: Button) -> dict[str, str]:
-    """Return what a button does: it says something, or decides about a call of a tool."""
+    """Return what a button does: it leads somewhere, says something, or decides about a call of a tool."""
+    if button.url is not None:
+        return {"url": button.url}
     return {"decides" if order_of(button.says) is not None else "says": button.says}
 
 

@@ -15,13 +15,14 @@ import ipaddress
 import logging
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
 from urllib.parse import SplitResult, urlsplit
 
+from cachetools import TTLCache
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -235,7 +236,6 @@ _LONGEST_ADDRESS: Final = 100
 class _Record:
     wrong: int = 0
     waits_until: float = 0.0
-    seen_at: float = 0.0
     was_right: bool = False
 
 
@@ -244,7 +244,7 @@ class Guesses:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._records: OrderedDict[str, _Record] = OrderedDict()
+        self._records: TTLCache[str, _Record] = TTLCache(_MOST_ADDRESSES, _FORGET_SECONDS, now)
         self._recent: deque[float] = deque()
 
     def wait_seconds(self, request: HTTPConnection) -> int:
@@ -266,7 +266,7 @@ class Guesses:
     def note_wrong(self, request: HTTPConnection) -> None:
         """Take note of a wrong token, and log whose it was."""
         now, address = self._now(), address_of(request)
-        record = self._record(address, now)
+        record = self._record(address)
         record.wrong += 1
         beyond = record.wrong - _FREE_GUESSES
         if beyond >= 0:
@@ -276,17 +276,12 @@ class Guesses:
 
     def note_right(self, request: HTTPConnection) -> None:
         """Take note of a right token."""
-        record = self._record(address_of(request), self._now())
+        record = self._record(address_of(request))
         record.wrong, record.waits_until, record.was_right = 0, 0.0, True
 
-    def _record(self, address: str, now: float) -> _Record:
-        record = self._records.pop(address, None)
-        if record is None or record.seen_at < now - _FORGET_SECONDS:
-            record = _Record()
-        record.seen_at = now
-        self._records[address] = record
-        if len(self._records) > _MOST_ADDRESSES:
-            self._records.popitem(last=False)
+    def _record(self, address: str) -> _Record:
+        record = self._records.get(address) or _Record()
+        self._records[address] = record  # it is kept for a day from now on
         return record
 
 

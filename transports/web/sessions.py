@@ -21,13 +21,8 @@ from transports.web.owner_token import LOGIN_SECONDS, cookie_name
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
 
-_SECRET_BYTES: Final = 24
+_SECRET_BYTES: Final = 24  # 192 random bits
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{32}")
-
-
-def new_secret() -> str:
-    """Return the secret of a new session: 192 random bits."""
-    return secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def new_conversation() -> str:
@@ -63,7 +58,7 @@ def open_session(request: HTTPConnection) -> tuple[str, str | None]:
     session, secret = find_session(request), find_secret(request)
     if session is not None:
         return session, secret
-    secret = new_secret()
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
     return session_of(secret), secret
 
 

@@ -7,6 +7,8 @@ from people.planted import ACCOUNTS, MARK, PROGRAM, TERMINAL, Town
 
 from botservice import AgentContext
 from transports.terminal.app import TerminalTransport
+from transports.terminal.lines import PlainLines
+from transports.terminal.screens import PlainScreen
 
 
 async def in_the_browser(town: Town) -> None:
@@ -19,8 +21,9 @@ async def a_picture_in_the_browser(town: Town) -> None:
 
 
 async def on_the_terminal(town: Town) -> None:
-    lines, shown = io.StringIO(f"{town.words()}\nkeep: {town.words()[:60]}\n"), io.StringIO()
-    terminal = TerminalTransport(session_id=TERMINAL, source=lines, target=shown)
+    lines = PlainLines(io.StringIO(f"{town.words()}\nkeep: {town.words()[:60]}\n"))
+    shown = PlainScreen(io.StringIO(), is_interactive=False)
+    terminal = TerminalTransport(TERMINAL, lines, shown, is_interactive=False)
     async with town.serving(terminal), asyncio.timeout(60):
         await terminal.converse()
 

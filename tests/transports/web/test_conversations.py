@@ -222,8 +222,8 @@ async def test_the_sentence_around_what_was_found_is_shown_with_it_marked(run_si
 )
 def test_marks_stand_where_words_do_and_nothing_is_lost(text, words, marked):
     parts = mark(text, words)
-    assert [part for part, is_hit in parts if is_hit] == marked
-    assert "".join(part for part, _ in parts) == text
+    assert [each["text"] for each in parts if each["is_hit"]] == marked
+    assert "".join(each["text"] for each in parts) == text
 
 
 async def test_a_deleted_conversation_is_gone_with_what_is_known_from_it(run_site):
