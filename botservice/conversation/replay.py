@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from botservice.conversation.agent_memory import AgentMemory, Memory
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable_values import listed, readable
-from botservice.conversation.step_parts import PartKind, content_of, section_names, step_parts
+from botservice.conversation.readable_values import readable
+from botservice.conversation.step_parts import PartKind, content_of, prompt_messages, section_names, step_parts
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _SUCCINCT_LENGTH: Final = 2_000
 _WINDOW_LENGTH: Final = 140
-_MODEL_INPUT: Final = "model_input_messages"
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 _STYLES: Final = {PartKind.TEXT: "blue", PartKind.CODE: "yellow", PartKind.GOOD: "green", PartKind.BAD: "red"}
@@ -173,7 +172,7 @@ def sub_run_text(run: SubRun, *, detailed: bool = False) -> str:
 
 def _input(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> Iterator[_Part]:
     """Yield what the model was given: whole in detail, else what was found for it and the window, once for a task."""
-    messages = [message if isinstance(message, Mapping) else {} for message in listed(step.get_value(_MODEL_INPUT))]
+    messages = prompt_messages(step)
     if not messages:
         return
     sections = section_names(step, messages)

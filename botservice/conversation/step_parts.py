@@ -83,6 +83,11 @@ def section_names(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> li
     return names
 
 
+def prompt_messages(step: MemoryItem) -> list[Mapping[str, Any]]:
+    """Return the messages of the prompt that a step sent; none where it sent none."""
+    return [each if isinstance(each, Mapping) else {} for each in listed(step.get_value("model_input_messages"))]
+
+
 def content_of(message: Mapping[str, Any]) -> str:
     """Return what a message of a prompt says, with the calls in it."""
     content = message.get("content")

@@ -60,11 +60,6 @@ class HooksEndpoint:
         self._took_seconds = 0.0
         self._now: Callable[[], float] = time.time
 
-    def routes(self) -> list[BaseRoute]:
-        """Return the routes."""
-        answer = answering(self.answer)
-        return [Route(path, answer, methods=["POST"]) for path in (PATH, f"{PATH}/{{secret}}")]
-
     async def answer(self, request: Request) -> Response:
         """Return the answer to one event."""
         hook = self._hooks.get(request.path_params["name"])
@@ -210,4 +205,5 @@ def hook_routes(application: Application) -> list[BaseRoute]:
     hooks = read_hooks(application.settings.hooks_file)
     if not hooks or application.inbox is None:
         return []
-    return HooksEndpoint(application, hooks, application.inbox).routes()
+    answer = answering(HooksEndpoint(application, hooks, application.inbox).answer)
+    return [Route(path, answer, methods=["POST"]) for path in (PATH, f"{PATH}/{{secret}}")]

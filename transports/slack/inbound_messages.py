@@ -102,12 +102,10 @@ class SlackReader:
         person = await self._workspaces.find_person(workspace, message.user_id)
         if person.is_bot:
             return None
-        text, sent = await self._text(spoken_in(heard), workspace), files_of(heard)
+        sent = files_of(heard)
         is_fetched = bool(sent) and is_addressed and not is_peek
         fetched = await self._files.fetch(workspace, sent, event_id=event.id) if is_fetched else named(sent)
-        attached = await self._text(words_of_attachments(heard), workspace)
-        said = "\n".join(part for part in (text, attached, *fetched.remarks) if part)
-        shared = await self._shared(heard, workspace)
+        text, said, shared = await self._words(heard, fetched.remarks, workspace)
         replied = await read_replied(message, self._slack.storage)
         if not said and not shared and not fetched.attachments and not is_addressed:
             return None
@@ -130,12 +128,15 @@ class SlackReader:
             looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )
 
-    async def _shared(self, heard: object, workspace: Workspace) -> tuple[Reference, ...]:
-        """Return the messages that a message shares."""
-        if not field(heard, "attachments"):
-            return ()
-        found = [(each, text) for each in shared_in(heard) if (text := words_of_shared(each))]
-        return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
+    async def _words(
+        self, heard: object, remarks: Sequence[str], workspace: Workspace
+    ) -> tuple[str, str, tuple[Reference, ...]]:
+        """Return the words of a message, all that it says with its attachments and files, and what it shares."""
+        text = await self._text(spoken_in(heard), workspace)
+        attached = await self._text(words_of_attachments(heard), workspace)
+        found = [(each, words) for each in shared_in(heard) if (words := words_of_shared(each))]
+        shared = [read_shared(each, await self._text(words, workspace), workspace) for each, words in found]
+        return text, "\n".join(part for part in (text, attached, *remarks) if part), tuple(shared)
 
     async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         user = word(field(body, "user_id"))
@@ -226,13 +227,9 @@ class SlackReader:
         if user == workspace.bot_user_id:
             return None
         person = await self._workspaces.find_person(workspace, user) if user is not None else None
-        remarks = named(files_of(each)).remarks
-        words = await self._text(spoken_in(each), workspace)
-        attached = await self._text(words_of_attachments(each), workspace)
-        said = "\n".join(part for part in (words, attached, *remarks) if part)
+        words, said, shared = await self._words(each, named(files_of(each)).remarks, workspace)
         author = _author(person) if person is not None else Author(name=_name_of_bot(each))
         own = None if said == words else words
-        shared = await self._shared(each, workspace)
         if not said and not shared:
             return None
         is_all_own = own is None and not _holds_others(each) and is_typed(each)

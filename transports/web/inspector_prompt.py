@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable_values import listed
 from botservice.conversation.replay import visible
-from botservice.conversation.step_parts import content_of, section_names
+from botservice.conversation.step_parts import content_of, prompt_messages, section_names
 from botservice.core.messages import TokenUsage
 from botservice.llm.tokens import counter_for
 from botservice.people.budgets import Budgets
@@ -113,7 +113,7 @@ class PromptPainter:
         """Return the picture of a step's prompt, or None if it has none. Steps have to come in their order."""
         facts = step.get_value("prompt_facts")
         self._facts = facts if isinstance(facts, Mapping) else self._facts
-        messages = _messages(step)
+        messages = prompt_messages(step)
         if not messages:
             return None
         model, usage, max_tokens = step.get_value("model"), step.get_value("token_usage"), self._facts.get("max_tokens")
@@ -133,7 +133,7 @@ class PromptPainter:
             documents=[(visible(str(place)), float(score)) for _, place, score in listed(self._facts.get("documents"))],
             coverage=coverage if isinstance(coverage, float) else None,
             by_meaning=by_meaning if isinstance(by_meaning, bool) else None,
-            changes=None if before is None else _compare(_messages(before), messages, sizes),
+            changes=None if before is None else _compare(prompt_messages(before), messages, sizes),
         )
 
     def _pieces(self, names: Sequence[str], sizes: Sequence[int], usage: TokenUsage | None, model: str) -> list[Piece]:
@@ -164,10 +164,6 @@ class PromptPainter:
         if key not in self._counted:
             self._counted[key] = counter_for(model or None).count(key[1])
         return self._counted[key] + _AROUND_A_MESSAGE + images * _AN_IMAGE
-
-
-def _messages(step: MemoryItem) -> list[Mapping[str, Any]]:
-    return [each if isinstance(each, Mapping) else {} for each in listed(step.get_value("model_input_messages"))]
 
 
 def _is_image(part: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.readable_values import listed, readable
+from botservice.conversation.readable_values import readable
 from botservice.conversation.replay import sub_run_text, visible
-from botservice.conversation.step_parts import PartKind, content_of, section_names, step_parts
+from botservice.conversation.step_parts import PartKind, content_of, prompt_messages, section_names, step_parts
 from botservice.conversation.steps import (
     ActionStep,
     FailedStep,
@@ -142,7 +142,7 @@ def _parts(step: MemoryItem) -> Iterator[LabelledText]:
 
 def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
     """Yield what the model was given, in the sections that it was made of."""
-    messages = [each if isinstance(each, Mapping) else {} for each in listed(step.get_value("model_input_messages"))]
+    messages = prompt_messages(step)
     if not messages:
         return
     sections: dict[str, list[LabelledText]] = {}
