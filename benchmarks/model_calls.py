@@ -8,7 +8,7 @@ say something on any machine: below 1, the own way is the cheaper one. The bare 
 answers by its own types, as its documentation shows. Each figure is the median of the rounds, in milliseconds of CPU
 per call.
 
-Then the server sends the pieces one by one, a few milliseconds apart: until the first one is heard, in milliseconds.
+Then the server sends the pieces one by one, a few milliseconds apart: until the first one arrives, in milliseconds.
 """
 
 import argparse
@@ -155,15 +155,15 @@ def streamed(client, wire, messages, schemas, model=MODEL, hear=lambda _: None):
         stream = await client.chat.completions.create(
             model=model, messages=messages, tools=schemas, stream=True, stream_options={"include_usage": True}
         )
-        return gathered([chunk.choices[0].delta.content async for chunk in stream if heard(chunk.choices)])
+        return gathered([chunk.choices[0].delta.content async for chunk in stream if received(chunk.choices)])
 
     async def by_responses():
         stream = await client.responses.create(
             model=model, input=messages, tools=flat(schemas), stream=True, store=False
         )
-        return gathered([each.delta async for each in stream if heard(each.type == "response.output_text.delta")])
+        return gathered([each.delta async for each in stream if received(each.type == "response.output_text.delta")])
 
-    def heard(is_text):
+    def received(is_text):
         if is_text:
             hear(is_text)
         return is_text
@@ -207,13 +207,13 @@ async def cpu_per_call(ask, calls):
 
 
 async def first_heard(make, calls=20):
-    """Return the milliseconds from a call until its first piece is heard, the median of some calls."""
+    """Return the milliseconds from a call until its first piece arrives, the median of some calls."""
     took = []
     for _ in range(calls):
-        heard = []
+        received = []
         started = time.perf_counter()
-        await make(lambda _, heard=heard: heard.append(time.perf_counter()))()
-        took.append((heard[0] - started) * 1000)
+        await make(lambda _, received=received: received.append(time.perf_counter()))()
+        took.append((received[0] - started) * 1000)
     return statistics.median(took)
 
 

@@ -81,18 +81,20 @@ class Town:
     def __init__(self, url, size):
         self.url = url
         self.asked = threading.Condition()
-        self.heard = {}
+        self.received = {}
         self.replicas = [Replica(url, self) for _ in range(size)]
 
     def hear(self, text, who):
         with self.asked:
-            self.heard.setdefault(text, []).append((time.monotonic(), who))
+            self.received.setdefault(text, []).append((time.monotonic(), who))
             self.asked.notify_all()
 
     def wait(self, text, count):
         with self.asked:
-            assert self.asked.wait_for(lambda: len(self.heard.get(text, ())) >= count, 60), f"nobody asked for {text}"
-            return self.heard[text][count - 1]
+            assert self.asked.wait_for(lambda: len(self.received.get(text, ())) >= count, 60), (
+                f"nobody asked for {text}"
+            )
+            return self.received[text][count - 1]
 
     def replace(self, gone):
         os.kill(gone.process.pid, signal.SIGKILL)

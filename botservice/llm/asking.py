@@ -57,7 +57,7 @@ async def _ask(
 
 def _pass_on(call: MeasuredModelCall, on_text: TextSink, piece: str) -> None:
     """Note that a piece has come, and pass it on."""
-    call.hear()
+    call.note_text()
     on_text(piece)
 
 

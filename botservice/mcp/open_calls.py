@@ -93,7 +93,7 @@ class OpenCall:
             self._task.cancel()
 
     def _give_up(self, _: "asyncio.Task[Any]") -> None:
-        """Answer the open question of a call that has ended; the server has heard of the end before."""
+        """Answer the open question of a call that has ended; the server knows of the end already."""
         if self.is_held and self._reply is not None:
             self._reply.set_result({"action": ReplyAction.CANCEL.value})
 

@@ -146,16 +146,20 @@ def part_identity(connection: Connection, identity: Identity, now: datetime) -> 
 
 
 def note_audience(
-    connection: Connection, context_id: int, heard: Iterable[tuple[Author | None, Identity | None]], *, is_private: bool
+    connection: Connection,
+    context_id: int,
+    received: Iterable[tuple[Author | None, Identity | None]],
+    *,
+    is_private: bool,
 ) -> None:
     """Record who is seen in a context: private facts must not be told where others listen.
 
     Args:
-        heard: Who said something just now, with their identities.
+        received: Who said something just now, with their identities.
         is_private: Whether the platform says that nobody else listens.
     """
     # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
-    seen = [(author, identity) for author, identity in heard if author is not None]
+    seen = [(author, identity) for author, identity in received if author is not None]
     if is_private and not seen:
         return
     state = connection.execute(_AUDIENCE, {"context": context_id}).one_or_none()

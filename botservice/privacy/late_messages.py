@@ -77,16 +77,16 @@ def note_words(
         take_note(connection, FORGOTTEN, _name_of_message(context_id, each), now)
 
 
-def read_notes(connection: Connection, heard: Sequence[tuple[int, LateMessage | None]]) -> dict[str, datetime]:
+def read_notes(connection: Connection, received: Sequence[tuple[int, LateMessage | None]]) -> dict[str, datetime]:
     """Return when the names in messages were forgotten, each with its context."""
-    names = {name for context_id, each in heard if each is not None for name in each.names(context_id)}
+    names = {name for context_id, each in received if each is not None for name in each.names(context_id)}
     return read_noted(connection, names)
 
 
 def erase_returning(
     connection: Connection,
     context_id: int,
-    heard: Sequence[LateMessage | None],
+    received: Sequence[LateMessage | None],
     stored: Sequence[Message],
     notes: Mapping[str, datetime],
     now: datetime,
@@ -95,7 +95,7 @@ def erase_returning(
 
     What is left of a turn is answered in a new one.
     """
-    read = [(each, kept) for each, kept in zip(heard, stored, strict=True) if each is not None]
+    read = [(each, kept) for each, kept in zip(received, stored, strict=True) if each is not None]
 
     def is_gone(each: LateMessage, names: Collection[str]) -> bool:
         return any(name in notes and each.received_at <= notes[name] for name in names)

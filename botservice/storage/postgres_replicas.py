@@ -163,8 +163,8 @@ def _as_object_id(context_id: int) -> int:
 
 logger = logging.getLogger(__name__)
 
-# Every schema of a database has its own channel. That of "public" is what it has always been, so that an earlier
-# release alongside this one is heard.
+# Every schema of a database has its own channel. That of "public" is what it has always been, so that what an earlier
+# release alongside this one sends arrives.
 CHANNEL = (
     "CASE current_schema() WHEN 'public' THEN 'botservice' ELSE 'botservice_' || left(md5(current_schema()), 12) END"
 )

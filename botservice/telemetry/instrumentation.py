@@ -52,7 +52,7 @@ class MeasuredModelCall:
     text: str = ""
     tool_calls: Sequence[ToolCall] = ()
 
-    def hear(self) -> None:
+    def note_text(self) -> None:
         """Note that a piece of the text has come."""
         if self.first_text_at is None:
             self.first_text_at = time.monotonic()

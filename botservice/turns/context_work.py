@@ -63,12 +63,12 @@ class Running:
     """A turn that runs.
 
     Attributes:
-        heard: The order key of the newest stop that was judged; at first the question's own.
+        received: The order key of the newest stop that was judged; at first the question's own.
     """
 
     run: AgentRun
     turn: Turn
-    heard: int
+    received: int
 
 
 class ContextWork:
@@ -249,11 +249,11 @@ class ContextWork:
         if running is None:
             return False
         controls, keys = await self._controls.find(context_id)
-        stops = controls.stops_after(running.heard)
+        stops = controls.stops_after(running.received)
         is_meant = await self._controls.find_newest(stops, keys) is not None
         if self.runs.get(context_id) is not running:
             return False  # it has ended meanwhile: the stop is about what is owed of its answer
-        running.heard = max([running.heard, *(each.order_key for each in stops)])
+        running.received = max([running.received, *(each.order_key for each in stops)])
         if is_meant:
             running.run.interrupt()
         return True

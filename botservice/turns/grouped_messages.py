@@ -108,8 +108,8 @@ class QuestionParts:
             if tell is not None:
                 tell(connection)
             [stored] = store_messages(connection, [(context.id, opening, now)])
-            notes = read_notes(connection, [(context.id, heard) for heard in opening.heard])
-            return bool(notes) and erase_returning(connection, context.id, opening.heard, stored, notes, now)
+            notes = read_notes(connection, [(context.id, received) for received in opening.received])
+            return bool(notes) and erase_returning(connection, context.id, opening.received, stored, notes, now)
 
         gone: list[bool] = []
         await save_turn(context, claim, write, gone.append)

@@ -94,10 +94,10 @@ class HookEvents(Transport):
         return self._platform.is_shared(context_keys)
 
 
-def limit_tools(heard: Iterable[InboundMessage]) -> frozenset[str]:
+def limit_tools(received: Iterable[InboundMessage]) -> frozenset[str]:
     """Return the names of the tools that may run in the turn of a hook: what each event of it allows.
 
     Where no event can be read any more, nothing may.
     """
-    given = [each.only_tools or frozenset() for each in heard]
+    given = [each.only_tools or frozenset() for each in received]
     return frozenset.intersection(*given) if given else frozenset()

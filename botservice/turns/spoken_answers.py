@@ -12,7 +12,7 @@ from botservice.turns.run_options import RunOptions
 
 logger = logging.getLogger(__name__)
 
-_LONGEST: Final = 1_000  # characters: what is longer is read faster than heard, and no caption
+_LONGEST: Final = 1_000  # characters: a longer text is read faster than it is spoken, and is no caption
 _MOST_BYTES: Final = 1024 * 1024  # Bot API: a larger file is not shown as a voice message
 _SECONDS: Final = 20.0
 

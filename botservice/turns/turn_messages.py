@@ -179,11 +179,13 @@ def _begin_all(
         if each.told_first:
             owe_in_turn(connection, turn_id, each.told_first, each.now)
     stored = store_messages(connection, [(each.context.id, each.opening, each.now) for each in starts])
-    notes = read_notes(connection, [(each.context.id, heard) for each in starts for heard in each.opening.heard])
+    notes = read_notes(
+        connection, [(each.context.id, received) for each in starts for received in each.opening.received]
+    )
     of_records = zip(starts, turn_ids, strict=True)
     row_ids = apply_all(connection, [(each.context.records, each.changes, turn_id) for each, turn_id in of_records])
     is_gone = [
-        bool(notes) and erase_returning(connection, each.context.id, each.opening.heard, kept, notes, each.now)
+        bool(notes) and erase_returning(connection, each.context.id, each.opening.received, kept, notes, each.now)
         for each, kept in zip(starts, stored, strict=True)
     ]
     return list(zip(turn_ids, stored, row_ids, is_gone, strict=True))
@@ -242,7 +244,7 @@ class OpeningMessages:
     Attributes:
         new: All that enters the history, in its order.
         asked: What of it the turn is about; the rest was said before.
-        heard: For each of new, which event brought it.
+        received: For each of new, which event brought it.
         addressed: The newest of them by which the bot is meant.
         is_private: Nobody else was there.
         looking_at: What the person has open.
@@ -251,7 +253,7 @@ class OpeningMessages:
 
     new: Sequence[NewMessage]
     asked: Sequence[NewMessage]
-    heard: Sequence[LateMessage | None]
+    received: Sequence[LateMessage | None]
     addressed: NewMessage | None = None
     is_private: bool = True
     looking_at: str | None = None
@@ -265,8 +267,8 @@ class OpeningMessages:
 
 async def prepare_messages(inbound: Sequence[TurnMessage], now: datetime) -> OpeningMessages:
     """Return what messages add to the history."""
-    new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
-    opening = OpeningMessages(new, asked, heard)
+    new, asked, received = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
+    opening = OpeningMessages(new, asked, received)
     for event, message in inbound:
         new += [await _new_message(earlier, None, now) for earlier in message.before]
         asked.append(await _new_message(message, event, now))
@@ -275,7 +277,7 @@ async def prepare_messages(inbound: Sequence[TurnMessage], now: datetime) -> Ope
         opening.is_private &= message.is_private
         opening.looking_at = message.looking_at or opening.looking_at
         opening.unasked_by = opening.unasked_by or message.unasked_by
-        heard += [_heard(event, each) for each in new[len(heard) :]]
+        received += [_heard(event, each) for each in new[len(received) :]]
     return opening
 
 
@@ -333,10 +335,12 @@ async def _check_forgotten(
         await _go_on_without_forgotten(context, claim, turn_id, asked)
 
 
-async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+async def _go_on_without_forgotten(
+    context: AgentContext, claim: Claim, turn_id: int, received: Sequence[Message]
+) -> None:
     """Remove the words of a forgotten person from the question of a turn that begins again."""
     if context.task is not None:
-        left = task_of(heard)
+        left = task_of(received)
         context.task.task, context.task.task_images = left.task, left.task_images
         await save_turn(context, claim)
 

@@ -150,16 +150,16 @@ class TurnStarter:
         except Exception:
             logger.exception("turn.language_unknown")  # it goes on in English
             return
-        heard = [message for message in read if message is not None]
-        context.language = language_of(heard)
+        received = [message for message in read if message is not None]
+        context.language = language_of(received)
         if turn.is_of_hook:
-            context.only_tools = context.unlimited_tools = limit_tools(heard)
-        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
+            context.only_tools = context.unlimited_tools = limit_tools(received)
+        context.looking_at = next((each.looking_at for each in reversed(received) if each.looking_at), None)
         if turn.joined_events:
             context.question_parts = await self._read_parts()
         last = context.chat_history.last_user_message
-        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
-        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
+        asking = [each for each in received if each.is_addressed and not self._is_command(each)]
+        asking = asking or [each for each in received if each.is_addressed]  # of a command that asks, such as /retry
         if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
             context.asked_by = asking[-1].author or Author()
 

@@ -146,11 +146,11 @@ class TurnWork(AgentLoop):
         self.run = None
         now = self._clock()
         await self._end_live()
-        heard = "".join(self._said).strip()
-        said = "" if self._checks else heard  # nobody has seen it
+        received = "".join(self._said).strip()
+        said = "" if self._checks else received  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if not is_blank(said) else None
         payloads = await self._plan_for(preview(new, language=self.context.language)) if new else []
-        self._usage.take_cut_off(heard)
+        self._usage.take_cut_off(received)
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._usage.write(connection, now)

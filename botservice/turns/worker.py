@@ -195,7 +195,7 @@ class Worker:
                 self._take_up(found)
                 for context_id, order_key in stops.items():
                     running = self._context_work.runs.get(context_id)
-                    if running is not None and order_key > running.heard:
+                    if running is not None and order_key > running.received:
                         self._spawn(self._stop_turn(context_id))
             except StorageUnavailable as error:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})

@@ -72,7 +72,7 @@ def _without(lacking: AbstractSet[str]) -> str:
     papers = ", ".join(f'"{each}"' for each in sorted(lacking - {REACTIONS_SCOPE}))
     said = f"; canvases and lists are named and not read, without {papers}" if papers else ""
     return said + (
-        f'; reactions at answers are not heard, without "{REACTIONS_SCOPE}"' if REACTIONS_SCOPE in lacking else ""
+        f'; reactions to answers are not received, without "{REACTIONS_SCOPE}"' if REACTIONS_SCOPE in lacking else ""
     )
 
 

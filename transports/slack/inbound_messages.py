@@ -74,8 +74,8 @@ class SlackReader:
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
         """
-        heard = stored(event.raw)
-        way, body = heard.way, heard.body
+        received = stored(event.raw)
+        way, body = received.way, received.body
         try:
             workspace = await self._workspaces.find(team_of(body) or "")
         except NotInstalled:
@@ -98,14 +98,14 @@ class SlackReader:
         if message is None or message.user_id == workspace.bot_user_id:
             return None
         is_addressed = message.is_direct or await is_addressed_to_bot(message, workspace, self._slack.storage)
-        heard = field(body, "event")
+        received = field(body, "event")
         person = await self._workspaces.find_person(workspace, message.user_id)
         if person.is_bot:
             return None
-        sent = files_of(heard)
+        sent = files_of(received)
         is_fetched = bool(sent) and is_addressed and not is_peek
         fetched = await self._files.fetch(workspace, sent, event_id=event.id) if is_fetched else named(sent)
-        text, said, shared = await self._words(heard, fetched.remarks, workspace)
+        text, said, shared = await self._words(received, fetched.remarks, workspace)
         replied = await read_replied(message, self._slack.storage)
         if not said and not shared and not fetched.attachments and not is_addressed:
             return None
@@ -124,17 +124,17 @@ class SlackReader:
             unread=tuple(fetched.unread),
             own_text=("" if not message.is_typed else None if said == text else text),
             references=(*replied, *shared),
-            is_all_own=message.is_typed and said == text and not sent and not _holds_others(heard),
+            is_all_own=message.is_typed and said == text and not sent and not _holds_others(received),
             looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )
 
     async def _words(
-        self, heard: object, remarks: Sequence[str], workspace: Workspace
+        self, received: object, remarks: Sequence[str], workspace: Workspace
     ) -> tuple[str, str, tuple[Reference, ...]]:
         """Return the words of a message, all that it says with its attachments and files, and what it shares."""
-        text = await self._text(spoken_in(heard), workspace)
-        attached = await self._text(words_of_attachments(heard), workspace)
-        found = [(each, words) for each in shared_in(heard) if (words := words_of_shared(each))]
+        text = await self._text(spoken_in(received), workspace)
+        attached = await self._text(words_of_attachments(received), workspace)
+        found = [(each, words) for each in shared_in(received) if (words := words_of_shared(each))]
         shared = [read_shared(each, await self._text(words, workspace), workspace) for each, words in found]
         return text, "\n".join(part for part in (text, attached, *remarks) if part), tuple(shared)
 
@@ -218,10 +218,10 @@ class SlackReader:
         before = [each for each in others if _is_before(each, message, event)]
         if len(before) > _MAX_EARLIER:
             before = [before[0], *before[1 - _MAX_EARLIER :]]
-        heard = [await self._overheard(each, workspace) for each in before]
-        return tuple(each for each in heard if each is not None)
+        received = [await self._read_earlier(each, workspace) for each in before]
+        return tuple(each for each in received if each is not None)
 
-    async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+    async def _read_earlier(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         """Return an earlier message of a thread, or None if it says nothing, or is the bot's."""
         ts, user = str(each["ts"]), word(field(each, "user"))
         if user == workspace.bot_user_id:
@@ -246,14 +246,14 @@ class SlackReader:
         )
 
 
-def _holds_others(heard: object) -> bool:
+def _holds_others(received: object) -> bool:
     """Return whether a message holds what others wrote, or may: what it shares, unfurls or quotes."""
-    if field(heard, "attachments"):
+    if field(received, "attachments"):
         return True
-    blocks = items_of(heard, "blocks")
+    blocks = items_of(received, "blocks")
     parts = [part for block in blocks for part in items_of(block, "elements")]
     is_typed = all(field(each, "type") == "rich_text" for each in blocks)
-    text = field(heard, "text")
+    text = field(received, "text")
     has_quotes = isinstance(text, str) and any(line.startswith("&gt;") for line in text.splitlines())
     return not is_typed or has_quotes or any(field(part, "type") == "rich_text_quote" for part in parts)
 

@@ -80,35 +80,35 @@ class TelegramReader:
         if is_press(update) and (pressed := pressed_message(update, event.received_at)) is not None:
             return pressed
         bot = await self._telegram.identify()
-        heard = listen(update, bot)
-        if heard is None:
+        received = listen(update, bot)
+        if received is None:
             return None
-        message, is_from_guest = heard.message, GUEST_MESSAGE in update
-        is_addressed = heard.is_addressed or event.is_meant
-        groups = heard.files, heard.replied_files
+        message, is_from_guest = received.message, GUEST_MESSAGE in update
+        is_addressed = received.is_addressed or event.is_meant
+        groups = received.files, received.replied_files
         # What nobody asked for is only named.
         fetched, quoted = [ExtractedFiles(remarks=[f"[{file}]" for file in files]) for files in groups]
         if is_addressed and with_files and any(groups):
             fetched, quoted = [await self._files.fetch(files, event_id=event.id) for files in groups]
-        text, references = _with_files(heard, fetched, quoted)
-        own = "\n".join(part for part in (heard.own_text, _spoken(message, fetched.remarks)) if part)
+        text, references = _with_files(received, fetched, quoted)
+        own = "\n".join(part for part in (received.own_text, _spoken(message, fetched.remarks)) if part)
         return InboundMessage(
             text,
-            heard.author,
+            received.author,
             (*fetched.attachments, *quoted.attachments),
             _sent_at(message),
             str(integer(message, "message_id") or 0),
             is_addressed,
             command=command_of(update.get("message"), bot) if is_addressed else None,
             language=language_of(message),
-            is_private=heard.is_private and not is_from_guest,
-            replies_to=None if heard.replied is None else str(heard.replied["message_id"]),
+            is_private=received.is_private and not is_from_guest,
+            replies_to=None if received.replied is None else str(received.replied["message_id"]),
             is_whole=with_files or not (is_addressed and any(groups)),
             unread=() if is_from_guest else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
             is_anonymous=_account(message.get("sender_chat")) is not None,
             references=references,
-            is_all_own=is_typed(message) and _is_all_own(heard, own == text, references),
+            is_all_own=is_typed(message) and _is_all_own(received, own == text, references),
         )
 
 
@@ -136,10 +136,10 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> MessageContent | None
     )
 
 
-def _is_all_own(heard: MessageContent, is_only_text: bool, references: Sequence[Reference]) -> bool:  # noqa: FBT001 - one of three
+def _is_all_own(received: MessageContent, is_only_text: bool, references: Sequence[Reference]) -> bool:  # noqa: FBT001 - one of three
     """Return whether a typed message holds nothing of anybody but its author and the bot."""
-    message = heard.message
-    if heard.author is None or message.get("sender_chat") is not None:
+    message = received.message
+    if received.author is None or message.get("sender_chat") is not None:
         return False
     if any(not each.is_of_assistant for each in references) or _holds_quotes(message):
         return False
@@ -159,15 +159,15 @@ def _files(message: Body) -> tuple[TelegramFile, ...]:
 
 
 def _with_files(
-    heard: MessageContent, fetched: ExtractedFiles, quoted: ExtractedFiles
+    received: MessageContent, fetched: ExtractedFiles, quoted: ExtractedFiles
 ) -> tuple[str, tuple[Reference, ...]]:
     """Return the text and the references of a message with what files say: a file belongs to its first sender."""
-    text, references = heard.text, []
-    for each in heard.references:
+    text, references = received.text, []
+    for each in received.references:
         theirs = fetched if each.kind is ReferenceKind.FORWARD else quoted
         said = "\n".join(part for part in (each.text, *theirs.remarks) if part)
         references.append(replace(each, text=said, file_count=len(theirs.attachments)))
-    if not _is_forwarded(heard.message):
+    if not _is_forwarded(received.message):
         text = "\n".join(part for part in (text, *fetched.remarks) if part)
     return text, tuple(references)
 

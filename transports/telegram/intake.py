@@ -113,7 +113,7 @@ class TelegramIntake(Intake):
             await self.note_membership(chat, inviter, is_there=membership.is_there)
 
     async def _react(self, chat_id: int, message_id: int) -> None:
-        """Show the sender of /stop that it was heard: where nothing runs, nothing else would."""
+        """Show the sender of /stop that it was received: where nothing runs, nothing else would."""
         try:
             await self._telegram.client.call(
                 "setMessageReaction",

@@ -57,9 +57,9 @@ def _is_answered(event: StoredEvent, bot: BotIdentity) -> bool:
     update = stored_update(event)
     if is_private_text(update) or is_press(update):
         return True
-    heard = listen(update, bot)
+    received = listen(update, bot)
     is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
-    return heard is not None and (heard.is_addressed or is_under_way)
+    return received is not None and (received.is_addressed or is_under_way)
 
 
 class TelegramSurface(Surface):

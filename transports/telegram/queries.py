@@ -139,7 +139,7 @@ def find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: s
 def _list_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:
     """Return the buttons of the question that waits in a context and says word for word what a message says.
 
-    It stands in a chat twice where it was not heard that the first had arrived: both may be answered.
+    It stands in a chat twice if the answer of Telegram to the first was lost: both may be answered.
     """
     for row in connection.execute(_OPEN_QUESTIONS, {"context": context_id}) if text else ():
         if isinstance(row.payload, Mapping) and str(row.payload.get("text")).strip() == str(text).strip():

@@ -130,7 +130,7 @@ class JoinedTerminals(Transport):
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await writer.drain()
         finally:
-            del self._terminals[session]  # what is said from now on, it has not heard
+            del self._terminals[session]  # it does not receive what is said from now on
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
