@@ -3,7 +3,7 @@
     python benchmarks/events_burst.py [--events 1000] [--do say | ask] [--rounds 3] [--url postgresql://…]
 
 A real `botservice serve` in a process of its own polls the Bot API stand-in of the tests; its model takes 50 ms. The
-events come from one more process, over 20 connections, for chats in which nobody writes. Somebody else says hi, again
+events come from one more process, over 20 connections, for chats in which nobody writes. Another person says hi, again
 and again: before, until every event is said or stored, and after. The median ratio of several rounds says something on
 any machine, also where others use it.
 """
@@ -107,7 +107,7 @@ async def run(options: argparse.Namespace) -> None:
 async def send_burst(
     options: argparse.Namespace, bot: ServedBot, api: BotApi, chats: list[int], round_number: int, friend: int
 ) -> float:
-    """Return the p95 of somebody's waits while the events of one round come."""
+    """Return the p95 of a person's waits while the events of one round come."""
     began = time.monotonic()
     arguments = [bot.url, str(options.events), str(options.chats), str(round_number)]
     poster = await asyncio.create_subprocess_exec(

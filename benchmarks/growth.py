@@ -4,7 +4,7 @@
         [--contexts 100000] [--messages 1000000] [--turns 300000]
 
 The large database is built in minutes, with rows as the service writes them: see `large_database.py`. A group of a
-thousand people has a tenth of all turns. Forgetting is measured for somebody with a chat of their own, and for one of
+thousand people has a tenth of all turns. Forgetting is measured for a person with a chat of their own, and for one of
 the people of that group. A mark stands where something takes more than 50 ms and half as long again as in a small one.
 """
 
@@ -161,7 +161,7 @@ class Bench:
         return took
 
     async def _ask_beside_forgetting(self):
-        """Ask once while somebody is forgotten; what that takes is measured for itself."""
+        """Ask once while a person is forgotten; what that takes is measured for itself."""
         forgetting = asyncio.create_task(self._forget(40))
         await asyncio.sleep(0.05)
         since = time.perf_counter()

@@ -3,7 +3,7 @@
     python benchmarks/hostile.py [--files 40] [--answers 10] [--greetings 10]
 
 A real `botservice serve` in a process of its own, on SQLite, polls the Bot API stand-in of the tests. So many send
-a hostile PDF each, so many get an answer of a shape that is hard to format. Meanwhile somebody else says hi, again
+a hostile PDF each, so many get an answer of a shape that is hard to format. Meanwhile another person says hi, again
 and again, and /healthz is asked. Memory is what the service and its children hold, sampled all the time.
 """
 

@@ -168,7 +168,7 @@ _LAST_POSITION = (
 
 
 def fill(url, plan):
-    """Write a plan's rows into a database with tables and nothing in them; nobody else works there."""
+    """Write a plan's rows into a database with tables and nothing in them; no other process works there."""
     if url.startswith("sqlite"):
         _fill_sqlite(url.removeprefix("sqlite:///"), plan)
     else:

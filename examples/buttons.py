@@ -11,7 +11,7 @@ from botservice import AgentContext, AgentService, Button, FunctionsBasedAgent, 
 
 @tool(is_final=True)
 async def offer_sizes(drink: str) -> list[str | Button]:
-    """Ask which size of a drink somebody wants."""
+    """Ask which size of a drink a person wants."""
     return [
         f"Which size of {drink}?",
         Button("Small"),

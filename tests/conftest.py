@@ -52,7 +52,7 @@ share_compiled()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let somebody choose the databases."""
+    """Let a person choose the databases."""
     parser.addoption(
         "--db", choices=("sqlite", "postgres", "both"), default="both", help="run the tests on these databases only"
     )

@@ -57,7 +57,7 @@ def seconds(place: str) -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let somebody shake the tests."""
+    """Let a person shake the tests."""
     parser.addoption("--jitter", metavar="SEED", help="delay what tests wait for by chance, to find those that race")
 
 

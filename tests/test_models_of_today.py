@@ -41,7 +41,7 @@ def platforms() -> Iterator["Platforms"]:
 
 @dataclass
 class Platforms:
-    """Where people write. Everyone who asks is somebody new there."""
+    """Where people write. Everyone who asks is a person new there."""
 
     telegram: BotApi
     slack: SlackApi

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*command, folder=ROOT, **values):
-    """Run a command as somebody whose environment has nothing of ours."""
+    """Run a command as a person whose environment has nothing of ours."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "PYTHONPATH")}
     environment = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **values}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """What a model refuses silences nobody, wherever people write: in Telegram, in Slack and in the browser.
 
 A picture that is refused is answered with what was left out; words that are refused with the way out. The next plain
-question is answered, in private and in groups, also that of somebody else.
+question is answered, in private and in groups, also that of another person.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ FILTERS = {
 
 
 class Place(Protocol):
-    """Where somebody writes."""
+    """Where a person writes."""
 
     async def say(self, text: str, picture: bytes | None = None) -> str:
         """Return what is answered to a message."""
@@ -116,7 +116,7 @@ class InBrowser:
 
 
 def is_told(said: str, key: str, value: str) -> bool:
-    """Return whether somebody is told something, in the language that they have set on the platform."""
+    """Return whether a person is told something, in the language that they have set on the platform."""
     for language in ("en", "de"):
         before, _, after = template_in_language(key, language).partition(value)
         if before.strip("(") in said and after.strip(")") in said:

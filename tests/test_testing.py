@@ -13,7 +13,7 @@ PAID: list[tuple[int, str]] = []
 
 @tool(needs_approval=True)
 async def pay(amount: int, to: str) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     PAID.append((amount, to))
     return f"{amount} paid to {to}"
 

@@ -87,7 +87,7 @@ def _among_latin(data: bytes) -> list[str]:
 
 
 def _is_plausible(text: str) -> bool:
-    """Return whether text may be somebody's.
+    """Return whether text may be a person's.
 
     Latin words are mostly ASCII, no word is small before large, and none is of two alphabets.
     """

@@ -85,7 +85,7 @@ class ToolQuestions:
 
     Attributes:
         asker: Who asks, such as the name of a server.
-        state: What the tool needs to go on, which nobody else reads.
+        state: What the tool needs to go on; nothing else reads it.
         given: What the person has given for the question that they are at.
         place: The field that they are at.
     """

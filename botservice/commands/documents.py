@@ -59,7 +59,7 @@ async def _find_file(request: CommandRequest) -> Attachment | None:
     """Return the file that came with the command, or the newest one before it that the same person sent."""
     files, asker = [*request.message.attachments], person_name(request.message.author)
     for message in await request.context.chat_history.messages(limit=_LOOKED_THROUGH):
-        if person_name(message.author) == asker:  # nobody else slips in a file between a question and its button
+        if person_name(message.author) == asker:  # no other person slips in a file between a question and its button
             files[:0] = message.attachments
     documents = [each for each in files if not each.mime_type.startswith(("image/", "audio/", "video/"))]
     return documents[-1] if documents else None

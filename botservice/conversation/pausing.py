@@ -27,7 +27,7 @@ class Pause:
     """A pause of a conversation.
 
     Attributes:
-        until: When it ends by itself; None if somebody has to end it.
+        until: When it ends by itself; None if a person has to end it.
         is_told: Whether the people there were told.
         is_whole: Whether it holds in the threads and topics of the chat as well.
         chat_id: The context of the chat, for a thread of it; None for a conversation's own pause.

@@ -114,7 +114,7 @@ def find_metadata(connection: Connection, keys: ContextKeys) -> tuple[int, Mappi
 
 
 def lock_metadata(connection: Connection, context_id: int) -> Mapping[str, Any]:
-    """Return a context's metadata, which nobody else changes before the end of the transaction."""
+    """Return a context's metadata, which no other transaction changes before this one ends."""
     stored: Mapping[str, Any] = connection.execute(_LOCKED_METADATA, {"context": context_id}).scalar_one()
     return stored
 

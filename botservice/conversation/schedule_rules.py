@@ -37,7 +37,7 @@ _FIELDS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWish:
-    """A schedule as somebody asks for it.
+    """A schedule as a person asks for it.
 
     Attributes:
         rule: Five fields of cron.

@@ -78,7 +78,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What somebody else said."""
+    """What another person said."""
 
     blocks: tuple["Block", ...]
     is_close: bool = False

@@ -38,7 +38,7 @@ class Reference:
         is_of_assistant: Whether the bot wrote it.
         file_count: How many files of the message belong to the other one. They follow the author's own files, in the
             order of the references.
-        is_sent_on: Whether somebody else sent it on, so that its author is not its sender. It is not kept.
+        is_sent_on: Whether another person sent it on, so that its author is not its sender. It is not kept.
     """
 
     kind: ReferenceKind

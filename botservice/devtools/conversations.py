@@ -42,7 +42,7 @@ class TurnRecord:
     Attributes:
         compacted_at: Since when its steps are not kept any more.
         waited: What it waits for, or has waited for, and what became of that.
-        worked_seconds: How long it took, without the time in which somebody had to decide; None if it has not ended.
+        worked_seconds: How long it took, without the time in which a person had to decide; None if it has not ended.
     """
 
     id: int

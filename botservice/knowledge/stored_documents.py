@@ -132,7 +132,7 @@ class StoredDocuments(KnowledgeBase):
         return grouped
 
     def _is_of_owner_alone(self, connection: Connection, context: AgentContext) -> bool:
-        """Return whether an owner asks, and nobody else reads along."""
+        """Return whether an owner asks, and no other person reads along."""
         keys = context.context_keys
         is_private = not is_chat_name(chat_name(keys)) and keys.get("channel_id", "D").startswith("D")
         if not is_private or read_is_shared(connection, context.id):

@@ -150,7 +150,7 @@ class FallbackCall:
         )
 
     async def _send(self, llm: ChatLLM) -> ChatResponse:
-        """Return a model's answer. After a failure, a model has to begin soon, as somebody has waited before."""
+        """Return a model's answer. After a failure, a model has to begin soon, as a person has waited before."""
         patience = None if self._failing_since is None else max(0.0, self._patience_seconds - self._failing_seconds())
         try:
             async with asyncio.timeout(patience) as self._limit:
@@ -195,10 +195,10 @@ def _now() -> float:
 
 
 _OF_ONE_MODEL: Final = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL)
-# How long a model is left alone that failed for the first time. Credit and names come back by somebody's hand.
+# How long a model is left alone that failed for the first time. Credit and names come back by a person's hand.
 _FIRST_PAUSE_SECONDS: Final = {LLMFailure.OUT_OF_QUOTA: 300.0, LLMFailure.UNKNOWN_MODEL: 600.0}
 _FIRST_PAUSE_OTHERWISE_SECONDS: Final = 10.0
-# A hanging model is tried again by somebody who may have to wait as long: that is to be rare.
+# A hanging model is tried again by a person who may have to wait as long: that is to be rare.
 _PAUSE_PER_SECOND: Final = 2.0
 
 

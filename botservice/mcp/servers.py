@@ -162,5 +162,5 @@ class MCPServers(Toolset):
 
 
 def _is_personal(connection: ServerConnection) -> bool:
-    """Return whether each person signs in: the file says so, or the server takes nobody else."""
+    """Return whether each person signs in: the file says so, or the server takes no other person."""
     return connection.config.has_sign_in or connection.wants_sign_in

@@ -163,7 +163,7 @@ class Access:
             grant(connection, Subject(SubjectKind.PERSON, name), role, by, now)
 
     def is_last_owner(self, connection: Connection, name: str, *, is_locking: bool = False) -> bool:
-        """Return whether a person is an owner, and nobody else is.
+        """Return whether a person is an owner, and no other person is.
 
         Args:
             is_locking: Whether that holds until the end of the transaction.

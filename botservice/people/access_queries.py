@@ -81,7 +81,7 @@ def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tup
 
 
 def read_decided_at(connection: Connection, person: str) -> datetime | None:
-    """Return when somebody last gave a person roles or access, by any of their accounts; None for never."""
+    """Return when a person last gave a person roles or access, by any of their accounts; None for never."""
     is_theirs = access_roles.c.subject.in_(read_names(connection, person))
     decided = select(func.max(access_roles.c.granted_at)).where(
         access_roles.c.kind == SubjectKind.PERSON.value, is_theirs
@@ -244,7 +244,7 @@ def is_anybody_blocked(connection: Connection) -> bool:
 
 
 def is_platform_seen(connection: Connection, platform: str) -> bool:
-    """Return whether somebody on a platform has written, or has a role."""
+    """Return whether a person on a platform has written, or has a role."""
     seen = select(identities.c.id).where(identities.c.platform == platform)
     named = select(access_roles.c.subject).where(access_roles.c.subject.startswith(f"{platform}:", autoescape=True))
     return any(connection.execute(each.limit(1)).first() is not None for each in (seen, named))
@@ -293,7 +293,7 @@ def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Acc
 
 
 def is_platform_known(connection: Connection, platform: str) -> bool:
-    """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
+    """Return whether a platform is built in, or a person there has written or is named: own transports have others."""
     return platform in BUILT_IN or is_platform_seen(connection, platform)
 
 

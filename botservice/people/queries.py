@@ -156,9 +156,9 @@ def note_audience(
 
     Args:
         received: Who said something just now, with their identities.
-        is_private: Whether the platform says that nobody else listens.
+        is_private: Whether the platform says that no other person listens.
     """
-    # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
+    # A person without a name is the program itself, such as one that reminds; a name without identity is a stranger.
     seen = [(author, identity) for author, identity in received if author is not None]
     if is_private and not seen:
         return

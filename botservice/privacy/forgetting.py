@@ -53,7 +53,7 @@ class _Carried:
 async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
     """Delete all that is a person's, on every platform that they have linked.
 
-    Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, what others
+    Whole conversations go where no other person wrote. In others go their messages, the answers to them, what others
     quote, forward or share of them, and what the agent noted since the first of them; what others said stays. What is
     known of them goes, and who they are: that goes last, so that a process that is cut off finds what is left when it
     is asked again.
@@ -182,7 +182,7 @@ async def _take_out(
 async def _forget_in(
     storage: Storage, context_id: int, accounts: Sequence[Author], told: _Carried, here: Here | None
 ) -> Forgotten:
-    """Delete what is some accounts' of one chat, or all of it where nobody else wrote."""
+    """Delete what is some accounts' of one chat, or all of it where no other person wrote."""
     find_events = partial(account_queries.find_events_naming, context_id=context_id, accounts=accounts)
     for chunk in chunks(await storage.read(find_events, is_long=True)):
         await storage.write(partial(account_queries.rename_events, event_ids=chunk))
@@ -312,7 +312,7 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
 
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
-    """Erase a conversation in which nobody else wrote; return what was deleted."""
+    """Erase a conversation in which no other person wrote; return what was deleted."""
     right_queries.drop_exports(connection, context_id, now)
     account_queries.forget_chat_notices(connection, context_id)
     account_queries.note_forgotten(connection, context_id, now)

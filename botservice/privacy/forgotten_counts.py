@@ -10,7 +10,7 @@ class Forgotten:
     """What was deleted.
 
     Attributes:
-        contexts: Conversations that went whole, because nobody else wrote in them.
+        contexts: Conversations that went whole, because no other person wrote in them.
         messages: What people wrote, in these and in others.
         answers: What the assistant wrote.
         files: What came with these messages.

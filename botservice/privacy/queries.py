@@ -169,7 +169,7 @@ def delete_events(connection: Connection, event_ids: Sequence[int]) -> None:
 
 
 def delete_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> Forgotten:
-    """Delete a chat, or empty it where a turn asks for that or somebody's message waits; return what went."""
+    """Delete a chat, or empty it where a turn asks for that or a person's message waits; return what went."""
     asked = select(func.count()).where(reminders.c.context_id == context_id)
     gone = Forgotten(reminders=connection.execute(asked).scalar_one()) + delete_messages(connection, context_id)
     # In a shared conversation, the first message of another person may be waiting.
@@ -317,7 +317,7 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
     return gone
 
 
-# What repeats somebody
+# What repeats a person
 
 _SILENT: Final = select(messages.c.id).where(messages.c.text == "")
 _SPOKEN: Final = select(

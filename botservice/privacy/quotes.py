@@ -129,7 +129,7 @@ def read_words(
 def telling_words_of(connection: Connection, context_id: int, accounts: Collection[Author]) -> Collection[str]:
     """Return what some accounts said in a conversation, and the answers to it, of texts that only they would say.
 
-    Where nobody else writes, all is an answer to them: also that of which no turn tells so any more.
+    Where no other person writes, all is an answer to them: also that of which no turn tells so any more.
     """
     ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
     said = read_words(connection, context_id, ids)

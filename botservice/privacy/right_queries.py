@@ -80,7 +80,7 @@ def forget_rights(connection: Connection, now: datetime) -> int:
     return connection.execute(delete(access_refusals).where(_IS_RIGHT, is_over)).rowcount
 
 
-# Events that are read after somebody was forgotten
+# Events that are read after a person was forgotten
 
 _WAITING = (
     select(events.c.received_at)

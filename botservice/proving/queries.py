@@ -15,12 +15,12 @@ from botservice.core.errors import BotServiceError, SettingsError
 # The tables of an extension do not count.
 _NO_EXTENSION: Final = "NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = found.oid AND d.deptype = 'e')"
 _RELATIONS: Final = (
-    "SELECT oid::regclass::text FROM pg_class found WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f') "  # noqa: S608 - nobody else's text
+    "SELECT oid::regclass::text FROM pg_class found WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f') "  # noqa: S608 - no text of others
     f"AND relnamespace = quote_ident(current_schema())::regnamespace AND {_NO_EXTENSION}"
 )
 _TABLES: Final = f"{_RELATIONS} AND relkind IN ('r', 'p')"
 _FUNCTIONS: Final = (
-    "SELECT oid::regprocedure::text FROM pg_proc found "  # noqa: S608 - nobody else's text
+    "SELECT oid::regprocedure::text FROM pg_proc found "  # noqa: S608 - no text of others
     f"WHERE pronamespace = quote_ident(current_schema())::regnamespace AND {_NO_EXTENSION}"
 )
 _TABLE_SECONDS: Final = 20

@@ -214,7 +214,7 @@ class SearchIndex:
     def without_names(self, text: str) -> str:
         """Return text without the names of this chat's people, to be embedded as a question.
 
-        A question that names somebody is otherwise near to messages that address them.
+        A question that names a person is otherwise near to messages that address them.
         """
         kept = [word for word in text.split() if not any(self._people.named(token) for token in tokenize(word))]
         return " ".join(kept) or text

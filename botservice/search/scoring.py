@@ -53,7 +53,7 @@ class Ranking(list[tuple[int, float]]):
 
     Attributes:
         coverage: How much of what a question asks for the best message has, from 0 to 1: by the worth of its words, and
-            where there are vectors, the mean of that and of the greatest similarity; 1 where it asks for somebody's
+            where there are vectors, the mean of that and of the greatest similarity; 1 where it asks for a person's
             words, or those of a time.
         by_meaning: Whether vectors were compared, besides words.
     """

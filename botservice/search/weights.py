@@ -42,7 +42,7 @@ class Weights:
     after_question: float = 0.2
 
     # Who spoke, as a share of the score. More would lose what the other one says of them.
-    author: float = 0.5  # somebody named in the question
+    author: float = 0.5  # a person named in the question
     author_alone: float = 0.1  # so that a name alone finds its bearer's messages
     asker: float = 0.3  # "I", "my"
     listener: float = 0.5  # "you", "your": the bot; as much as `user`, so that neither is preferred then

@@ -83,7 +83,7 @@ class GuardedConnection(H11Protocol):
 
     Attributes:
         head_seconds: How long a head may take.
-        write_seconds: After so long, somebody who reads an answer has to have taken this many bytes more.
+        write_seconds: After so long, a client that reads an answer has to have taken this many bytes more.
         write_bytes: How many: 1 KiB a second, less than any telephone's connection.
         most_pipelined: How many requests may be sent ahead of their answers; browsers send none.
         has_shares: Whether one address may have half of all connections at most.
@@ -126,7 +126,7 @@ class GuardedConnection(H11Protocol):
             self.transport.close()
 
     def pause_writing(self) -> None:
-        """Begin to wait for somebody to take what was written."""
+        """Begin to wait for the client to take what was written."""
         super().pause_writing()
         self._wait_for_reader()
 

@@ -123,8 +123,8 @@ def shrink(
 ) -> tuple[int, int]:
     """Give the pages that a database does not use back to the disk; return its bytes before and after. Blocks.
 
-    It takes as much free space as the database is large while it runs, and nobody else may use the database. Ctrl+C
-    leaves it as it was.
+    It takes as much free space as the database is large while it runs, and no other process may use the database.
+    Ctrl+C leaves it as it was.
 
     Raises:
         DatabaseInUse: a service works on it.

@@ -103,7 +103,7 @@ class Scrubber:
             logger.warning("storage.not_scrubbed", extra={"reason": str(error)})
 
     async def _wait_for_quiet(self) -> None:
-        """Return when nobody would wait, or somebody hurries; not too soon after the last time, for a large file."""
+        """Return when nobody would wait, or it is urgent; not too soon after the last time, for a large file."""
         await asyncio.sleep(max(0.0, self._rests_until - time.monotonic()))
         wait, last = _GATHERING_SECONDS, time.monotonic() + _QUIET_WITHIN_SECONDS
         while not self._hurry.is_set():

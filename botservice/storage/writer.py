@@ -55,7 +55,7 @@ class Operation:
     Attributes:
         run: What it does; None only waits for what was issued before.
         subject: What run is given, in a list with those of all operations of the batch that run the same.
-        is_told: Whether somebody is told that it is done: then a power cut does not undo it.
+        is_told: Whether a person is told that it is done: then a power cut does not undo it.
     """
 
     run: Callable[..., Any] | None
@@ -149,8 +149,8 @@ class Writer:
                 many statements. Where the write fails, it is done again for each subject alone.
             sort_key: Orders the operations of a commit, so that two replicas lock rows in nearly the same order.
             is_last: Whether everything that was issued before is to be committed first.
-            is_told: Whether somebody is told that it is done. Otherwise SQLite does not wait for the disk: a power cut
-                may undo it, until something else is committed that somebody is told of.
+            is_told: Whether a person is told that it is done. Otherwise SQLite does not wait for the disk: a power cut
+                may undo it, until something else is committed that a person is told of.
             is_waited_for: Whether a task that awaits it and is cancelled hears of that only when it has ended.
 
         Raises:
@@ -283,7 +283,7 @@ class Writer:
 
 
 def _set_patience(connection: Connection, *, is_told: bool) -> None:
-    """Have SQLite wait for the disk at a commit that somebody is told of."""
+    """Have SQLite wait for the disk at a commit that a person is told of."""
     run_text(connection, f"PRAGMA synchronous={'FULL' if is_told else 'NORMAL'};")
 
 

@@ -113,7 +113,7 @@ class AgentRun:
         self._clock = options.clock
         self._claim = claim
         self._on_end = on_end
-        self._may_pause = on_end is not None  # a program has it: nobody else stops between two steps
+        self._may_pause = on_end is not None  # a program has it: nothing else stops between two steps
         self._interruption = Interruption()
         self._work = TurnWork(options, context, turn, claim, transport, live, self._interruption)
         self._is_stepping = False

@@ -35,7 +35,7 @@ _SERVER: Final = "__"  # in the name of a tool, behind the name of its MCP serve
 
 
 class CallResult(StrEnum):
-    """What came of a call about which somebody had to decide."""
+    """What came of a call about which a person had to decide."""
 
     WORKED = "worked"
     FAILED = "failed"
@@ -60,7 +60,7 @@ class LedgerEntry:
     Attributes:
         call: The number of the call, as in /allow 3.
         arguments: JSON, with secrets masked and long texts cut.
-        digest: Of all arguments, with secrets masked; None where somebody in them was forgotten.
+        digest: Of all arguments, with secrets masked; None where a person in them was forgotten.
         asker: Who asked, such as telegram:42.
         decider: Who decided; None where a program did, or nobody.
         names: What people are called now, by such names.
@@ -275,7 +275,7 @@ def revoke_grants(connection: Connection, context_id: int, author: Author, tools
 def find_grants(connection: Connection, context_id: int, author: Author | None) -> list[ToolGrant]:
     """Return the tools that need not ask for a person in a conversation, each once.
 
-    What was allowed before somebody last gave the person roles or access was allowed to somebody of another standing.
+    What was allowed before a person last gave the person roles or access was allowed to a person of another standing.
     """
     if author is None or author.id is None:
         return []
@@ -288,10 +288,10 @@ def find_grants(connection: Connection, context_id: int, author: Author | None) 
 
 
 def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None, author: Author | None) -> bool:
-    """Return whether a turn is about nothing but a person's own words, with nobody else's since those before it.
+    """Return whether a turn is about nothing but a person's own words, with no other person's since those before it.
 
     What they allowed for always is for what they ask for themselves: not for what others wrote, in a message, a file or
-    a page, and not for what is asked again or was written for them. Whatever is not known counts as somebody else's.
+    a page, and not for what is asked again or was written for them. Whatever is not known counts as another person's.
 
     Args:
         turn_id: None for the one that is worked on in the context.
@@ -341,7 +341,7 @@ def _are_own(rows: Sequence[Any], author: Author) -> bool:
 def _answer_own(connection: Connection, context_id: int, rows: Sequence[Any], author: Author) -> bool:
     """Return whether whatever messages reply to is the bot's answer to the same author's own words.
 
-    Somebody else may have had the bot say something, and a stranger's text may have.
+    Another person may have had the bot say something, and a stranger's text may have.
     """
     held = [each for row in rows if row.said_by_others for each in decode_references(row.said_by_others)]
     for each in held:

@@ -33,7 +33,7 @@ def _find_askers(connection: Connection, context: AgentContext, turn_id: int) ->
 def _is_own_question(context: AgentContext) -> bool:
     """Return whether the last message of a person is what a program, or a reminder, asks in the turn.
 
-    Where such a turn goes on later, somebody else may have written since.
+    Where such a turn goes on later, another person may have written since.
     """
     last = context.chat_history.last_user_message
     if context.asked_by is not None or last is None or context.task is None:

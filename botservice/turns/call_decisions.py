@@ -91,7 +91,7 @@ class Decision:
     """What came of a pressed button.
 
     Attributes:
-        text: What the person who pressed it is told, and nobody else.
+        text: What the person who pressed it is told, and no other person.
         is_taken: Whether it decided something.
     """
 
@@ -118,7 +118,7 @@ class Decider:
 
     Attributes:
         is_owner: Whether they may decide for others, too.
-        is_private: Whether nobody else is where they say it.
+        is_private: Whether no other person is where they say it.
         said_at: When they said it; None for this moment.
     """
 

@@ -85,7 +85,7 @@ class ControlEffects:
     async def move(self, claim: Claim, change: PendingControl) -> bool:
         """Move a conversation to the keys that a control names; return whether it was moved.
 
-        Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
+        Where a person has spoken under them already, that becomes its end, as soon as no process works on it.
 
         Args:
             claim: On the conversation that moves.

@@ -94,7 +94,7 @@ def change_delivery(connection: Connection, change: Mapping[str, Any]) -> None:
 
 
 def note_own_try_delivered(connection: Connection, change: Mapping[str, Any]) -> None:
-    """Store that a message was sent, without the right to its conversation: unless somebody has tried since.
+    """Store that a message was sent, without the right to its conversation: unless a process has tried since.
 
     Args:
         change: As of `change_delivery`, with the number of this try as `tries`.

@@ -203,7 +203,7 @@ class Inbox:
 
         Args:
             says: What the pressed button says, such as "/allow 3".
-            is_private: Whether nobody else is in that conversation.
+            is_private: Whether no other person is in that conversation.
 
         Raises:
             StorageUnavailable: it is not stored: the platform has to deliver it again.

@@ -29,7 +29,7 @@ class GateDecision(StrEnum):
     FAILED = "failed"  # the model did not answer, or its process ended twice
     OVER_BUDGET = "over_budget"
     LIMIT = "limit"  # there were enough unasked answers within the hour, or decisions within the minute
-    SILENCED = "silenced"  # it was yes, and meanwhile somebody said more, paused it, turned this off or lost access
+    SILENCED = "silenced"  # it was yes, and meanwhile a person said more, paused it, turned this off or lost access
     DECLINED = "declined"  # it was yes, and then the agent had nothing to say
 
 

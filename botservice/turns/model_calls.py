@@ -78,7 +78,7 @@ class Interruption:
         try:
             return await work
         except asyncio.CancelledError:
-            if self._is_cut and task.cancelling() == 1:  # nobody else cancels it
+            if self._is_cut and task.cancelling() == 1:  # nothing else cancels it
                 raise WorkCut from None
             raise
         finally:

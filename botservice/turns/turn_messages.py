@@ -246,7 +246,7 @@ class OpeningMessages:
         asked: What of it the turn is about; the rest was said before.
         received: For each of new, which event brought it.
         addressed: The newest of them by which the bot is meant.
-        is_private: Nobody else was there.
+        is_private: No other person was there.
         looking_at: What the person has open.
         unasked_by: The model that decided to answer, where the bot is not meant.
     """

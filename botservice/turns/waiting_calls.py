@@ -102,13 +102,13 @@ def say_state(call: WaitingCall) -> str:
 
 
 def find_person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:
-    """Return from when to when somebody had to decide or answer; what still waits is not among it."""
+    """Return from when to when a person had to decide or answer; what still waits is not among it."""
     calls = (each for each in waiting if each.kind is not PendingKind.LATER and not each.is_waiting)
     return [(each.created_at, each.decided_at or each.expires_at) for each in calls]
 
 
 def person_wait_within(waiting: Sequence[WaitingCall], begin: datetime, end: datetime) -> float:
-    """Return for how many seconds between two moments somebody had to decide about a call."""
+    """Return for how many seconds between two moments a person had to decide about a call."""
     waits = [
         ((first - begin).total_seconds(), (after - begin).total_seconds())
         for first, after in find_person_waits(waiting)

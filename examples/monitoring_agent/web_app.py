@@ -1,4 +1,4 @@
-"""The small web application that is watched: healthy, then not, until somebody restarts it."""
+"""The small web application that is watched: healthy, then not, until a person restarts it."""
 
 import json
 import threading

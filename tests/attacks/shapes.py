@@ -1,4 +1,4 @@
-"""Texts that parsers of markup take long for, as a model may write them when somebody has talked it into it."""
+"""Texts that parsers of markup take long for, as a model may write them when a person has talked it into it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bend: a name that somebody chose is a name to owners: no link, no mention, no style, on any platform."""
+"""Bend: a name that a person chose is a name to owners: no link, no mention, no style, on any platform."""
 
 import re
 

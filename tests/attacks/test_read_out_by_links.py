@@ -1,4 +1,4 @@
-"""Read out: what a model was talked into writing must not carry anything out before somebody presses it."""
+"""Read out: what a model was talked into writing must not carry anything out before a person presses it."""
 
 import re
 from collections.abc import Iterator

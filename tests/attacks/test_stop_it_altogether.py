@@ -1,4 +1,4 @@
-"""Stop it, with everything at once: hostile files and hostile answers, and somebody else who only says hi."""
+"""Stop it, with everything at once: hostile files and hostile answers, and another person who only says hi."""
 
 import asyncio
 import contextlib

@@ -57,7 +57,7 @@ async def open_to(port: int, address: str = "127.0.0.1") -> tuple[asyncio.Stream
 
 
 async def is_served(port: int, address: str = "127.0.0.1") -> bool:
-    """Return whether somebody gets an answer on a connection of their own."""
+    """Return whether a person gets an answer on a connection of their own."""
     with contextlib.suppress(ConnectionError):
         reader, writer = await open_to(port, address)
         writer.write(ASK.format("/healthz").encode())

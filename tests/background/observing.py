@@ -15,7 +15,7 @@ NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that stands until somebody moves it."""
+    """A clock that stands until a person moves it."""
 
     def __init__(self, now: datetime = NOON) -> None:
         self.now = now
@@ -81,7 +81,7 @@ async def open_chat(storage: Storage, name: str, *people: Author) -> AgentContex
 
 
 async def say(context: AgentContext, *texts: str, author: Author = ALICE, at: datetime = NOON):
-    """Have somebody say something, and return the messages."""
+    """Have a person say something, and return the messages."""
     return [await context.chat_history.append_user_message(each, author=author, created_at=at) for each in texts]
 
 

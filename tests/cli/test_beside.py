@@ -172,7 +172,7 @@ async def test_a_worker_that_the_system_does_not_start_is_tried_again(
     ending = asyncio.Event()
     keeping = asyncio.create_task(keep_workers(2, None, ending))
     async with asyncio.timeout(60):
-        while len(caplog.records) < 2:  # noqa: ASYNC110 - nobody else says it
+        while len(caplog.records) < 2:  # noqa: ASYNC110 - no other person says it
             await asyncio.sleep(0.01)
     ending.set()
     await keeping

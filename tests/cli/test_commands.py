@@ -1,4 +1,4 @@
-"""The commands, as somebody types them; what can go wrong is said in a line, and the exit code tells."""
+"""The commands, as a person types them; what can go wrong is said in a line, and the exit code tells."""
 
 import sqlite3
 from collections.abc import Callable

@@ -233,7 +233,7 @@ def test_the_unit_is_one_that_systemd_takes(bot, tmp_path):
 
 
 def checkout(bot, folder):
-    """Commit a bot as somebody does who deploys it, and clone it."""
+    """Commit a bot as a person does who deploys it, and clone it."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "A bot"]):
         subprocess.run([*git, *command], cwd=bot, check=True)

@@ -1,4 +1,4 @@
-"""`botservice doctor` goes on where a setting is wrong, and with `--app` looks at a bot that somebody wrote."""
+"""`botservice doctor` goes on where a setting is wrong, and with `--app` looks at a bot that a person wrote."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A line of the file of settings that cannot be read ends every command: nothing that somebody set is left out."""
+"""A line of the file of settings that cannot be read ends every command: nothing that a person set is left out."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -32,7 +32,7 @@ def bot(run, tmp_path):
 
 
 def python(folder, *arguments, typed=None):
-    """Run Python in a folder, as somebody does who has installed botservice."""
+    """Run Python in a folder, as a person does who has installed botservice."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "PYTEST_ADDOPTS")}
     return subprocess.run(
         [sys.executable, *arguments],

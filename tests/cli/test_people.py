@@ -10,7 +10,7 @@ from cli.conftest import Run
 
 @pytest.fixture
 def talked(run: Run) -> None:
-    """Somebody told the demo two things on the terminal."""
+    """A person told the demo two things on the terminal."""
     assert run("chat", typed=b"Please remember that I am allergic to nuts\nI like tea\n")[0] == 0
 
 

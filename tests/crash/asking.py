@@ -24,7 +24,7 @@ def invoice_of(body: dict[str, Any]) -> str:
 
 
 class Wire(Protocol):
-    """Somebody who asks, and decides.
+    """A person who asks, and decides.
 
     Attributes:
         keeps_presses: Whether a press while nobody listens is told to whoever comes next.

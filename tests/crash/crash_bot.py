@@ -1,4 +1,4 @@
-"""The bot that the crash tests kill: its tools write down when they run, so that somebody else can count."""
+"""The bot that the crash tests kill: its tools write down when they run, so that another person can count."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def _end_at(moment: str) -> None:
 
 @tool(needs_approval=True)
 async def transfer(invoice: str) -> str:
-    """Pay an invoice, once somebody has allowed it."""
+    """Pay an invoice, once a person has allowed it."""
     _end_at("before it is made")
     _note(f"transfer {invoice}")
     _end_at("after it was made")

@@ -20,7 +20,7 @@ KILLS = 6
 
 
 def program(url: str) -> "subprocess.Popen[str]":
-    """Start the sending program, as somebody's cron job does: it knows nothing but the database."""
+    """Start the sending program, as a person's cron job does: it knows nothing but the database."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "crash")])
     command = [sys.executable, "-m", "sending_program", url, str(FIRST), str(CHATS)]
     environment = {**os.environ, "PYTHONPATH": paths}

@@ -1,4 +1,4 @@
-"""A bot with a till in a process of its own, which somebody kills: its platform is a list, its payments a file."""
+"""A bot with a till in a process of its own, which a person kills: its platform is a list, its payments a file."""
 
 import asyncio
 from pathlib import Path
@@ -36,7 +36,7 @@ async def work(url, till):
         """Pay."""
         with Path(till).open("a") as file:  # noqa: ASYNC230 - a line
             file.write(f"{context.context_keys['chat_id']} {amount}\n")
-        await asyncio.sleep(0.02)  # somebody may be killed here
+        await asyncio.sleep(0.02)  # a person may be killed here
         return "paid"
 
     async with (

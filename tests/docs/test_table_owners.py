@@ -1,4 +1,4 @@
-"""Each table is written by its owner, as docs/architecture.md names it, and by nobody else without a reason."""
+"""Each table is written by its owner, as docs/architecture.md names it, and by no other person without a reason."""
 
 import ast
 import functools

@@ -68,7 +68,7 @@ async def greet(_: RawRequest, writer: asyncio.StreamWriter) -> None:
 
 
 async def ask(base_url: str, api: str = "chat") -> str:
-    """Return what a server answers to somebody who asks once."""
+    """Return what a server answers to a person who asks once."""
     llm = model(base_url, api)
     try:
         return (await llm.chat(HELLO)).text

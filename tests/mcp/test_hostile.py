@@ -1,4 +1,4 @@
-"""Servers that lie, flood and talk garbage: what they say is data, bounded, and costs nobody else anything."""
+"""Servers that lie, flood and talk garbage: what they say is data, bounded, and costs no other person anything."""
 
 import asyncio
 import json

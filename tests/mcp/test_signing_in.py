@@ -1,4 +1,4 @@
-"""People sign in to a server by OAuth: each for themselves, in private, and what they have is used for nobody else."""
+"""People sign in to a server by OAuth: each for themselves, in private, and what they have is used for no others."""
 
 import asyncio
 import time

@@ -21,7 +21,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message, and what somebody who reads well would keep of it.
+    """A message, and what a person who reads well would keep of it.
 
     Attributes:
         who: None is the bot.
@@ -72,7 +72,7 @@ def read_chats(half: str | None = None, language: str | None = None, *, trifles:
     """Return the chats, of one half or one language only where that is given.
 
     Args:
-        trifles: How many more facts of little weight somebody says in each.
+        trifles: How many more facts of little weight a person says in each.
     """
     chats = []
     for path in sorted(FOLDER.glob("*_*.toml")):

@@ -49,7 +49,7 @@ def _explain(changes: tuple[Change, ...], *, holds: bool) -> str | None:
 
 
 def is_unanswered(turn: Turn) -> bool:
-    """Return whether somebody still has to be told something because of a message."""
+    """Return whether a person still has to be told something because of a message."""
     is_open = turn.status not in _ENDED or is_owed(turn.asked) or is_owed(turn.answer)
     return is_open or (turn.status == "done" and turn.answers > 0 and turn.answer.status == "nothing")
 

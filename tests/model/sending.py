@@ -99,7 +99,7 @@ class Sending(Actor):
         )
 
     def _note_late(self, memory: Memory) -> Iterator[Step]:
-        """Store, without the claim, that a message was sent, unless somebody has tried to send it since."""
+        """Store, without the claim, that a message was sent, unless a person has tried to send it since."""
         turn, index = self.chat.turns[memory.turn], memory.turn
         delivery: Delivery = getattr(turn, memory.part)
         named = name_of_delivery(index, memory.part)

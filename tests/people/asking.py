@@ -1,4 +1,4 @@
-"""The ways in which somebody of the planted town asks to be forgotten, and in which that is cut off."""
+"""The ways in which a person of the planted town asks to be forgotten, and in which that is cut off."""
 
 import asyncio
 import contextlib

@@ -17,13 +17,13 @@ COMMANDS = Catalogue([web_command(URL), UNLINK])
 
 
 async def ask(site, person=ALICE, text="/web", *, name=None):
-    """Have somebody write /web in their private chat, and return what is answered."""
+    """Have a person write /web in their private chat, and return what is answered."""
     chat = await open_chat(site.storage, name or f"{person.platform}-{person.id}", person)
     return (await command(chat, text, person, COMMANDS, now=site.storage.now())).text
 
 
 async def link(site, person=ALICE):
-    """Return the path of a link that somebody has asked for."""
+    """Return the path of a link that a person has asked for."""
     said = await ask(site, person)
     found = re.search(rf"{URL}(/web/link/[A-Za-z0-9_-]{{43}})\s", said)
     assert found, said
@@ -31,7 +31,7 @@ async def link(site, person=ALICE):
 
 
 async def come(site, person=ALICE):
-    """Return the browser of somebody who has used a link of theirs."""
+    """Return the browser of a person who has used a link of theirs."""
     visitor = await site.visitor(is_open=False)
     answer = await visitor.client.post(await link(site, person))
     assert (answer.status_code, answer.headers["location"]) == (303, "/")

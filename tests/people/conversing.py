@@ -52,7 +52,7 @@ async def see(storage: Storage, context: AgentContext, *people: Author, is_priva
 
 
 async def say(context: AgentContext, text: str, author: Author, *references: Reference, **more) -> Message:
-    """Have somebody say something in a chat that may hold what others said."""
+    """Have a person say something in a chat that may hold what others said."""
     new = NewMessage(Role.USER, text, more.pop("at", NOW), author, references=references, **more)
     return await context.storage.write(lambda connection: insert_message(connection, context.id, new))
 
@@ -65,7 +65,7 @@ async def make_older(storage: Storage) -> None:
 async def command(
     context: AgentContext, text: str, author: Author, commands, *, is_private=True, now=NOW
 ) -> CommandAnswer:
-    """Have somebody give a command in a chat, and return the answer, with its changes made."""
+    """Have a person give a command in a chat, and return the answer, with its changes made."""
     name, _, arguments = text.removeprefix("/").partition(" ")
     message = InboundMessage(text, author, command=CommandCall(name, arguments), is_private=is_private, created_at=NOW)
     number = await context.storage.write(lambda c: insert_turn(c, context.id, "test", NOW, status=TurnStatus.DONE))

@@ -16,7 +16,7 @@ MONDAY = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that somebody sets."""
+    """A clock that a person sets."""
 
     def __init__(self, now: datetime = MONDAY) -> None:
         self.now = now
@@ -63,7 +63,7 @@ _numbers = iter(range(1, 10**9))
 
 
 def saying(text: str, who: str, chat: str | None = None, *, language: str | None = None) -> InboundEvent:
-    """Return what somebody says in a chat, in their private one by default."""
+    """Return what a person says in a chat, in their private one by default."""
     chat = chat or who
     number = next(_numbers)
     raw = json.dumps({"text": text, "who": who, "chat": chat, "language": language})
@@ -71,7 +71,7 @@ def saying(text: str, who: str, chat: str | None = None, *, language: str | None
 
 
 async def say(bot: Any, text: str, who: str, chat: str | None = None, *, language: str | None = None) -> None:
-    """Have somebody say something, and return when its turn has ended."""
+    """Have a person say something, and return when its turn has ended."""
     event = saying(text, who, chat, language=language)
     await bot.inbox.accept("crowd", [event])
     await until_done(bot, event.key)

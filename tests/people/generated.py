@@ -1,4 +1,4 @@
-"""A service with many people on it, made up by a random number: everybody has words that nobody else may see.
+"""A service with many people on it, made up by a random number: everybody has words that no other person may see.
 
 Each person has a mark for what they say in private and one for each group. `Watchful` stands in for the model and
 checks every prompt; exports, lists and logs are checked by whoever runs it.
@@ -80,7 +80,7 @@ def _is_allowed(found: re.Match[str], who: int, group: int | None) -> bool:
 
 
 class Everybody(Messenger):
-    """The platform of the generated people: an event is what somebody says."""
+    """The platform of the generated people: an event is what a person says."""
 
     async def read(self, event):
         said = json.loads(event.raw)
@@ -118,7 +118,7 @@ def listening() -> Iterator[list[str]]:
 
 
 def _say(chance: random.Random, people: int, groups: int) -> dict[str, object]:
-    """Return what somebody says next, and where."""
+    """Return what a person says next, and where."""
     who = chance.randrange(people)
     group = chance.randrange(groups) if chance.random() < 0.4 else None
     other = chance.randrange(people)

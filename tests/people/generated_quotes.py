@@ -57,7 +57,7 @@ class _Spoken:
         marks: What tells its author's words, also those from before an edit.
         may_change: Whether nobody is hidden in repeating it, and it is not answered.
         root: What it forwards, in the end.
-        is_copied: Whether somebody repeats it without its number.
+        is_copied: Whether a person repeats it without its number.
     """
 
     who: int
@@ -84,12 +84,12 @@ class _Group:
         return Author("telegram", str(self.wire(who)["id"]), self.wire(who)["first_name"])
 
     def of(self, who: int) -> list[_Spoken]:
-        """Return what somebody said and the bot was shown."""
+        """Return what a person said and the bot was shown."""
         return [each for each in self.spoken if each.who == who and each.row_id is not None]
 
 
 async def generate(storage: Storage, *, groups: int, seed: int = 1) -> Findings:
-    """Make groups up, forget somebody in each, and return what was seen."""
+    """Make groups up, forget a person in each, and return what was seen."""
     findings = Findings()
     for number in range(1, groups + 1):
         context = await open_chat(storage, f"telegram-{seed}-{number}")
@@ -105,7 +105,7 @@ async def generate(storage: Storage, *, groups: int, seed: int = 1) -> Findings:
 
 
 async def _speak(storage: Storage, group: _Group, place: int, findings: Findings) -> None:
-    """Have somebody say something, which may be answered, or somebody change what they said."""
+    """Have a person say something, which may be answered, or a person change what they said."""
     chance, who = group.chance, group.chance.randrange(_PEOPLE)
     if chance.random() < 0.15 and (known := [each for each in group.of(who) if each.may_change]):
         await _change(storage, group, chance.choice(known), place)
@@ -158,7 +158,7 @@ async def _hear(storage: Storage, group: _Group, spoken: _Spoken) -> None:
 
 
 async def _change(storage: Storage, group: _Group, spoken: _Spoken, place: int) -> None:
-    """Have somebody edit what they said, after others may have quoted it."""
+    """Have a person edit what they said, after others may have quoted it."""
     if "forward_origin" in spoken.wire:
         return
     spoken.wire["text"] = _words(group, spoken.who, place)
@@ -179,7 +179,7 @@ async def _keep_facts(storage: Storage, group: _Group, findings: Findings) -> No
         others = {mark for mark in MARK.findall(row.said_by_others) if mark not in own}
         for number, who, place in others:
             if str(int(number) * 10 + int(who) + 1) == row.author_id:
-                continue  # somebody repeats themselves
+                continue  # a person repeats themselves
             text = f"I like w{number}x{who}x{place}"
             kept = await storage.write(lambda c, a=author, t=text: keep_fact(c, group.context.id, a, "x", t, NOW))
             findings.refused += kept is Refused.NOT_SAID
@@ -195,7 +195,7 @@ async def _look_at_exports(storage: Storage, group: _Group, findings: Findings) 
 
 
 async def _forget(storage: Storage, group: _Group, findings: Findings) -> None:
-    """Forget somebody, or what they said there, or one message, and look at what is left."""
+    """Forget a person, or what they said there, or one message, and look at what is left."""
     who = group.chance.randrange(_PEOPLE)
     spoken, author = group.of(who), group.author(who)
     before = {row.id: row.text for row in await _rows(storage, group)}
@@ -224,7 +224,7 @@ async def _look_for(
         if row.role == Role.USER and before[row.id] != row.text:
             findings.wrong.append(f"the own words of row {row.id} are not what they were")
     if not rows:
-        return  # nobody else was heard there
+        return  # no other person was heard there
     await group.context.refresh(with_steps=False)
     if group.context.chat_history.last_user_message is not None:
         findings.prompts += 1

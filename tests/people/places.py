@@ -148,7 +148,7 @@ PLACES: Final = (
     Place(
         "refused_facts",
         ("digest", "topic_digest"),
-        "digests of facts that somebody has deleted",
+        "digests of facts that a person has deleted",
         "with the person",
         "background/test_observer_correcting.py",
     ),
@@ -197,7 +197,7 @@ PLACES: Final = (
     Place(
         "model_usage",
         ("person", "chat"),
-        "tokens that somebody used, by day",
+        "tokens that a person used, by day",
         "the name is deleted with the person; for the current month, when the month is over",
         f"{_FORGETTING}::test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over",
     ),
@@ -209,7 +209,7 @@ PLACES: Final = (
         "when the reading ends; after a kill, by maintenance",
         _PLANTED,
     ),
-    Place("budget_rates", ("subject",), "how much somebody wrote in a minute", "with the person", _PLANTED),
+    Place("budget_rates", ("subject",), "how much a person wrote in a minute", "with the person", _PLANTED),
     Place("budget_notices", ("notice",), "who was told of a limit", "with the person, or after 62 days", _PLANTED),
     Place(
         "access_refusals",
@@ -313,7 +313,7 @@ PLACES: Final = (
     Place(
         "memory of the process",
         (),
-        "search indexes, vectors of questions, names from Slack, what somebody has open",
+        "search indexes, vectors of questions, names from Slack, what a person has open",
         "indexes: at the next search of the chat; newer data replaces the rest, which never enters a prompt for "
         "anybody else",
         "history/test_search.py::test_a_forgotten_context_leaves_memory",

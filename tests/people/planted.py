@@ -97,7 +97,7 @@ class Town:
         return f"my {thing} is {mark}{self.count:03} {more}"
 
     def in_group(self, text: str, *, user: Person = ALICE, **how):
-        """Have somebody say something in the group on Telegram."""
+        """Have a person say something in the group on Telegram."""
         return self.telegram.person_says(text, chat_id=GROUP, user=user, **how)
 
     async def browse(self, text: str, **fields) -> None:

@@ -1,4 +1,4 @@
-"""What somebody tries who wants what is another's: by words, by tools, by searching, by guessing numbers and codes."""
+"""What a person tries who wants what is another's: by words, by tools, by searching, by guessing numbers and codes."""
 
 import re
 

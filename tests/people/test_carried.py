@@ -1,4 +1,4 @@
-"""What others carried of somebody into other chats is forgotten too, though nothing says there whose it is."""
+"""What others carried of a person into other chats is forgotten too, though nothing says there whose it is."""
 
 import pytest
 from people.conversing import ALICE, BOB, NOW, open_chat, say

@@ -1,4 +1,4 @@
-"""What is known of a person: kept when they say it, told where they may be told, to nobody else."""
+"""What is known of a person: kept when they say it, told where they may be told, to no other person."""
 
 import pytest
 from people.conversing import ALICE, BOB, NOW, make_service, open_chat, see
@@ -11,7 +11,7 @@ from botservice.people.queries import find_identity
 
 
 async def tell(storage, context, author, said, *, topic="t", text=None):
-    """Have somebody say something in a chat and the agent keep it."""
+    """Have a person say something in a chat and the agent keep it."""
     await context.chat_history.append_user_message(said, author=author)
     await see(storage, context, author, is_private=True)
     return await storage.write(lambda c: keep_fact(c, context.id, author, topic, text or said, NOW))

@@ -1,4 +1,4 @@
-"""Whoever forgets a little looks through nothing of a long chat while nobody else can write."""
+"""Whoever forgets a little looks through nothing of a long chat while no other person can write."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -55,7 +55,7 @@ async def test_the_writer_looks_through_no_steps_of_the_chat(sqlite_storage: Sto
 
 
 async def most_written(storage: Storage, chat: str, asker: Author, *, times: int, whole: bool) -> tuple[int, Forgotten]:
-    """Return how much the greatest write takes by which somebody is forgotten, and what was forgotten."""
+    """Return how much the greatest write takes by which a person is forgotten, and what was forgotten."""
     context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": chat})
     await storage.write(lambda connection: answer_often(connection, context.id, asker if whole else BOB, times, NOW))
     if not whole:

@@ -1,4 +1,4 @@
-"""What waits to be read while somebody is forgotten brings nothing of it back."""
+"""What waits to be read while a person is forgotten brings nothing of it back."""
 
 import json
 from dataclasses import replace

@@ -87,7 +87,7 @@ async def test_nothing_is_joined_before_both_agree(storage):
     assert "hasn’t been sent" in (await command(telegram, "/link confirm", ALICE, COMMANDS)).text
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one != other
-    # Nobody else agrees or confirms in their place, whatever number they send.
+    # No other person agrees or confirms in their place, whatever number they send.
     bobs = await open_chat(storage, "telegram-b", BOB)
     await command(bobs, f"/link accept {number}", BOB, COMMANDS)
     await command(bobs, f"/link confirm {number}", BOB, COMMANDS)

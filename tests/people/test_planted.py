@@ -103,7 +103,7 @@ async def edit_what_replied(place):
 async def of_the_others(storage):
     """Return each thing of their own that the others would be given in an export, so that it is seen what is missing.
 
-    Answers that repeat hers are to go; that a message repeats somebody is said in other words then.
+    Answers that repeat hers are to go; that a message repeats a person is said in other words then.
     """
     given = [as_values(await read_person(storage, each)) for each in OTHERS]
     every = [f"{name}: {entry}" for each in given for name, entries in each.items() for entry in entries]

@@ -25,13 +25,13 @@ NAME = f"name of {EVE}"
 
 
 async def block(bot) -> None:
-    """Have somebody say something, and be taken out."""
+    """Have a person say something, and be taken out."""
     await say(bot, f"my plan is {WORDS}", EVE)
     await say(bot, f"/revoke crowd:{EVE}", OWNER)
 
 
 def shown(bot) -> list[str]:
-    """Return what somebody was told since they are out."""
+    """Return what a person was told since they are out."""
     return bot.messenger.visible[EVE][1:]
 
 

@@ -28,7 +28,7 @@ def sweep_seconds(clock: Clock | None) -> float:
 
 
 class JumpingClock:
-    """A clock of seconds that stands still, and jumps to where somebody wants to sleep to.
+    """A clock of seconds that stands still, and jumps to where a person wants to sleep to.
 
     How long a platform has to be left alone is kept by it exactly, and nobody waits.
     """

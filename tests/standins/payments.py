@@ -9,14 +9,14 @@ _numbers = itertools.count(1)
 
 
 class Till:
-    """Payments that were made, each after somebody's word."""
+    """Payments that were made, each after a person's word."""
 
     def __init__(self) -> None:
         self.paid: list[tuple[str, int]] = []
 
         @tool(needs_approval=True)
         async def pay(to: str, amount: int, note: str = "") -> str:
-            """Pay somebody."""
+            """Pay a person."""
             self.paid.append((to, amount))
             return f"paid {amount} to {to}"
 
@@ -24,7 +24,7 @@ class Till:
 
 
 def cashier(*calls: dict[str, Any]) -> Any:
-    """Return a model that makes calls where somebody says "pay", and otherwise says what it has read last."""
+    """Return a model that makes calls where a person says "pay", and otherwise says what it has read last."""
     wanted = calls or ({"to": "Anna", "amount": 5},)
 
     def answer(prompt: list[Any]) -> Any:

@@ -28,7 +28,7 @@ class Hotel:
 
 
 def receptionist(prompt: list[Any]) -> Any:
-    """Book where somebody says "reserve", and otherwise say what was said last."""
+    """Book where a person says "reserve", and otherwise say what was said last."""
     last = prompt[-1]
     if last["role"] == "user" and "reserve" in last["content"]:
         return ToolCall(f"call-{next(_numbers)}", "book", {})

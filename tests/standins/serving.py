@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 T = TypeVar("T")
 DEFAULT_TIMEOUT_SECONDS = 60.0
 LOOK_SECONDS = 0.1
-"""So often somebody looks who may be waiting for something else than what a server is told: a file, a process."""
+"""So often a person looks who may be waiting for something else than what a server is told: a file, a process."""
 
 
 class ClientGoneError(Exception):

@@ -21,7 +21,7 @@ OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database
 
 @pytest.fixture
 def operator(postgres_url):
-    """Somebody else's connection to the same database."""
+    """Another person's connection to the same database."""
     engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.connect() as connection:
         yield connection

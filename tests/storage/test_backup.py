@@ -50,7 +50,7 @@ async def test_a_copy_of_an_sqlite_file_in_use_is_whole_and_goes_on_where_it_was
 
 
 async def goes_on(url: str) -> None:
-    """Check that every message in a copy is answered once somebody works on it."""
+    """Check that every message in a copy is answered once a person works on it."""
     messenger = Messenger()
     async with Storage.open(url, limits=PATIENT) as storage, office(storage, echo, messenger=messenger) as bot:
         accepted = await storage.read(lambda c: c.execute(select(func.count()).select_from(turns)).scalar_one())

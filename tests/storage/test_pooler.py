@@ -46,7 +46,7 @@ async def test_a_pooler_in_session_mode_is_as_good_as_none(postgres_url):
 
 @contextlib.contextmanager
 def transaction_of_another(url):
-    """Have somebody else be in the middle of a transaction: the session that came back last is theirs."""
+    """Have another person be in the middle of a transaction: the session that came back last is theirs."""
     with psycopg.connect(url) as other:
         other.execute("SELECT 1")
         yield

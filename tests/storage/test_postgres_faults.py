@@ -23,7 +23,7 @@ OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application
 
 @pytest.fixture
 def operator(postgres_url):
-    """Somebody else's connection to the same database."""
+    """Another person's connection to the same database."""
     engine = create_engine(
         make_url(postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
     )

@@ -186,7 +186,7 @@ async def test_a_migration_waits_for_another_one_and_says_for_which_session(own_
 
 
 async def test_an_index_is_built_while_others_write(own_postgres_url):
-    """Who waits to build it lets those behind it pass, however long somebody else has been writing."""
+    """Who waits to build it lets those behind it pass, however long another person has been writing."""
     where, engine = DatabaseUrl.parse(own_postgres_url), engine_of(own_postgres_url)
     await asyncio.to_thread(migrate_tables, where)
     insert_chat = text(

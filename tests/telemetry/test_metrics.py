@@ -110,7 +110,7 @@ def client_of(app: Starlette, address: str = "127.0.0.1") -> httpx.AsyncClient:
 
 
 async def ask(path: str, *, address: str = "127.0.0.1", headers: Any = None, **settings: Any) -> httpx.Response:
-    """Return what a served bot answers somebody at an address."""
+    """Return what a served bot answers a person at an address."""
     chosen = Settings(_env_file=None, openai_api_key=None, openai_base_url=None, **settings)
     async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
         app = build_web_app(application, Metrics("1"))

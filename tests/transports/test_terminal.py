@@ -30,7 +30,7 @@ LIMIT_SECONDS = 60.0
 
 
 class Terminal:
-    """`botservice chat` in a pseudo-terminal, with somebody who types."""
+    """`botservice chat` in a pseudo-terminal, with a person who types."""
 
     def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
         self._ours, theirs = pty.openpty()

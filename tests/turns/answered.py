@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def answer_often(connection: Connection, context_id: int, asker: Author, times: int, now: datetime) -> None:
-    """Have somebody be answered in a chat so often, once a second."""
+    """Have a person be answered in a chat so often, once a second."""
     moments = [now + timedelta(seconds=number) for number in range(times)]
     here = _insert_turns(connection, context_id, moments)
     brought = {"transport": "telegram", "kind": "message", "raw": b"{}"}

@@ -1,4 +1,4 @@
-"""Calls of tools that ask first: nothing runs before somebody's word, and what was shown is what runs, once."""
+"""Calls of tools that ask first: nothing runs before a person's word, and what was shown is what runs, once."""
 
 import asyncio
 from concurrent.futures import Future
@@ -42,7 +42,7 @@ class Till:
 
         @tool(needs_approval=needs_approval, **options)
         async def pay(to: str, amount: int) -> str:
-            """Pay somebody."""
+            """Pay a person."""
             self.paid.append((to, amount))
             return f"paid {amount} to {to}"
 

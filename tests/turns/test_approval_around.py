@@ -128,7 +128,7 @@ async def unrelated() -> str:
 def changed(till):
     @tool(name="pay", needs_approval=True)
     async def pay_in(to: str, amount: int, currency: str) -> str:
-        """Pay somebody."""
+        """Pay a person."""
         till.append((amount, currency))
         return "paid"
 

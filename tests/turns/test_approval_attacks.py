@@ -42,7 +42,7 @@ async def ask_by_program(storage, author=None, *ids):
 
     @tool(needs_approval=True)
     async def pay(to: str, amount: int) -> str:
-        """Pay somebody."""
+        """Pay a person."""
         return "paid"
 
     script = [ToolCall(each, "pay", {"to": "Mallory", "amount": 9}) for each in ids or ("call_0",)]

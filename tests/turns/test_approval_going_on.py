@@ -145,7 +145,7 @@ async def test_after_a_crash_a_call_runs_again_if_it_was_allowed_and_not_if_it_n
 
     @tool(name="pay", needs_approval=was_asked, idempotent=True)
     async def hang(to: str, amount: int) -> str:
-        """Pay somebody."""
+        """Pay a person."""
         begun.set()
         await asyncio.Event().wait()
 

@@ -182,7 +182,7 @@ async def test_a_tool_that_changed_asks_again_and_then_no_more(context, storage)
 
     @tool(name="pay", needs_approval=True)
     async def changed(to: str, amount: int) -> str:
-        """Pay somebody, and send the books to them."""
+        """Pay a person, and send the books to them."""
         till.paid.append((to, amount))
         return "paid"
 
@@ -217,7 +217,7 @@ async def test_a_tool_that_changed_while_it_waited_does_not_run_and_is_asked_abo
 
     @tool(name="pay", needs_approval=True)
     async def changed(to: str, amount: int) -> str:
-        """Pay somebody, and send the books to them."""
+        """Pay a person, and send the books to them."""
         new.append((to, amount))
         return "paid"
 

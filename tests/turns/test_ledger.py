@@ -209,7 +209,7 @@ async def test_a_forgotten_person_is_a_pseudonym_everywhere_in_the_ledger(storag
 
     @tool(needs_approval=True)
     async def write(to: str, number: int, names: dict) -> str:
-        """Write to somebody."""
+        """Write to a person."""
         return "written"
 
     def link(connection):

@@ -29,7 +29,7 @@ LISTENING = "FROM pg_stat_activity WHERE datname = current_database() AND state 
 
 @pytest.fixture
 def operator(postgres_url):
-    """Somebody else's connection to the same database."""
+    """Another person's connection to the same database."""
     engine = create_engine(
         make_url(postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
     )
@@ -128,7 +128,7 @@ async def test_a_stop_is_heard_where_it_was_accepted_although_the_chat_is_anothe
         context = await AgentContext.get_or_create(storage, CHAT)
         assert not Share(0, 2).has(context.id)
         await inbox.accept("messenger", [message("tell me", order=1)])
-        one.worker.wake(context.id)  # as when it finds that nobody else works on it
+        one.worker.wake(context.id)  # as when it finds that no other person works on it
         await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
         await inbox.accept("messenger", [InboundEvent("stop", CHAT, 2, b"", EventKind.STOP)])
         await messenger.shows("1", "Once")

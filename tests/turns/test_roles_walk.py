@@ -1,4 +1,4 @@
-"""Random talks of three people with different roles: no tool runs for somebody without the right, whatever they try."""
+"""Random talks of three people with different roles: no tool runs for a person without the right, whatever they try."""
 
 import random
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ STEPS = 9
 
 @dataclass
 class Question:
-    """What somebody wants a tool for.
+    """What a person wants a tool for.
 
     Attributes:
         sender: Who sent the words.

@@ -109,7 +109,7 @@ def payments(till):
 
     @tool(needs_approval=True)
     async def pay(to: str, amount: int) -> str:
-        """Pay somebody."""
+        """Pay a person."""
         till.append(amount)
         return "paid"
 

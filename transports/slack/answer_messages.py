@@ -30,7 +30,7 @@ from transports.slack.inbound_events import (
     timestamp,
 )
 
-# Answers to these concern the asker alone: in channels, nobody else reads them.
+# Answers to these concern the asker alone: in channels, no other person reads them.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
 _NAMES: Final = frozenset(command.name for command in standard_commands())
 _MENTIONS: Final = re.compile(r"<@[^<>]*>")

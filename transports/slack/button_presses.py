@@ -116,7 +116,7 @@ def read_press(body: Mapping[str, Any]) -> SlackPress | None:
 
 
 async def tell_presser(client: SlackClient, press: SlackPress, text: str) -> None:
-    """Tell the person who pressed a button something that nobody else sees; nothing depends on it."""
+    """Tell the person who pressed a button something that no other person sees; nothing depends on it."""
     if press.response_url is None:
         return
     place = {} if press.root is None else {"thread_ts": press.root}

@@ -338,7 +338,7 @@ def _read(found: re.Match[str], names: Mapping[str, str], you: str) -> str:
 async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
     """Return whether a message in a channel is for the bot; one that names another person in a thread is not.
 
-    In a code channel every message is, unless it names somebody else.
+    In a code channel every message is, unless it names another person.
     """
     if workspace.bot_user_id in message.mentioned:
         return True

@@ -185,7 +185,7 @@ class BotClient(Bot):
     def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS, previews: bool = False) -> None:
         """Make a client; nothing is asked of Telegram yet."""
         self._is_previewing = previews
-        # Nobody else may poll next to a request that nobody waits for.
+        # No other request may poll next to one that nobody waits for.
         self._calling, self._polling = Requests(connections), Requests(1, ends_with_caller=True)
         url = api_url.rstrip("/")
         super().__init__(

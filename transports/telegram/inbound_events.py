@@ -223,7 +223,7 @@ def command_of(message: object, bot: BotIdentity) -> CommandCall | None:
 
 
 def _begins_with_quote(message: object) -> bool:
-    """Return whether the first words of a message are quoted: then they are somebody's, and not its author's."""
+    """Return whether the first words of a message are quoted: then they are a person's, and not its author's."""
     return any(field(each, "type") in QUOTES and field(each, "offset") == 0 for each in items_of(message, "entities"))
 
 
@@ -261,7 +261,7 @@ def stored_update(event: StoredEvent) -> Mapping[str, Any]:
 
 def reply_target(events: Sequence[StoredEvent]) -> int | None:
     """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
-    return integer(_asked_in_group(events), "message_id") or None  # 0 where nobody else sees it
+    return integer(_asked_in_group(events), "message_id") or None  # 0 where no other person sees it
 
 
 def is_comment(events: Sequence[StoredEvent]) -> bool:

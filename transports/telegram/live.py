@@ -77,7 +77,7 @@ class TelegramSurface(Surface):
 
     async def open(self) -> None:
         """Say again and again that the bot types, while no text says so."""
-        if is_direct_topic(self._keys):  # Telegram shows nobody there that somebody types
+        if is_direct_topic(self._keys):  # Telegram shows nobody there that a person types
             return
         while True:
             if self._text_at is None or time.monotonic() - self._text_at > _TEXT_IS_FRESH_SECONDS:
@@ -203,7 +203,7 @@ class GrowingMessage(TelegramSurface):
         self._text_at = time.monotonic()
 
     def after_failure(self, error: Exception) -> float | None:
-        """Return how long Telegram asks to wait, in which nobody else writes to the group either."""
+        """Return how long Telegram asks to wait, in which no other person writes to the group either."""
         seconds = super().after_failure(error)
         if seconds is not None:
             self._pace.refused(self._keys["chat_id"], seconds)

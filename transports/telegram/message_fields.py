@@ -12,7 +12,7 @@ from botservice.core.quoting import in_one_line, quote_name
 from transports.common.json_fields import field, items_of
 from transports.markdown.links import link
 
-# A message with one of these was written by somebody else, by a program, or for another reader.
+# A message with one of these was written by another person, by a program, or for another reader.
 NOT_TYPED: Final = frozenset(
     {
         "forward_origin",
@@ -39,7 +39,7 @@ def is_typed(message: object) -> bool:
     """Return whether a person wrote the text of a message themselves, to be read here."""
     if not isinstance(message, Mapping) or not NOT_TYPED.isdisjoint(message):
         return False
-    # Telegram puts a bot of its own there where somebody writes in the name of a chat.
+    # Telegram puts a bot of its own there where a person writes in the name of a chat.
     return field(message, "from", "is_bot") is not True or message.get("sender_chat") is not None
 
 

@@ -2,7 +2,7 @@
 
 Newer than the client library: to be seen by one person alone (Bot API 10.3), coloured buttons (9.4), times as each
 reader's own (9.5). A bot that is no administrator may write to one member alone only within 15 seconds of a press, or
-of a message that nobody else saw either. Source: core.telegram.org/bots/api#ephemeral-messages-and-commands.
+of a message that no other person saw either. Source: core.telegram.org/bots/api#ephemeral-messages-and-commands.
 """
 
 import logging

@@ -23,7 +23,7 @@ class SpanKind(StrEnum):
     STORE = "store"
     SEND = "send"
     GAP = "gap"
-    PERSON = "person"  # somebody has to decide
+    PERSON = "person"  # a person has to decide
     RESULT = "result"  # a tool gives its result later
     RETRY = "retry"  # the next try is not due yet
 
@@ -39,7 +39,7 @@ class TimeSpan:
     Attributes:
         begin: In seconds since the turn was accepted, as end, which is None while it lasts.
         target: The id of the element of the page that tells more about it.
-        waited: How many of its seconds somebody had to decide; they do not count.
+        waited: How many of its seconds a person had to decide; they do not count.
     """
 
     name: str
@@ -56,7 +56,7 @@ class TimeSpan:
 
     @property
     def took(self) -> float | None:
-        """How many seconds it took, without those in which somebody had to decide; None while it lasts."""
+        """How many seconds it took, without those in which a person had to decide; None while it lasts."""
         return None if self.end is None else max(0.0, self.end - self.begin - self.waited)
 
     def below(self) -> "Iterable[TimeSpan]":

@@ -165,7 +165,7 @@ def _read_turn(
 
 
 def _took(step: MemoryItem, waiting: Sequence[WaitingCall]) -> float | None:
-    """Return for how long a step was at work: without the time in which somebody had to decide."""
+    """Return for how long a step was at work: without the time in which a person had to decide."""
     timing = step.get_value("timing")
     if not isinstance(timing, Timing) or timing.end_time is None or timing.duration_seconds is None:
         return None

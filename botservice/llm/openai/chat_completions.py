@@ -241,7 +241,7 @@ class ChatAnswer:
 
     @property
     def has_text(self) -> bool:
-        """Whether somebody may have seen the beginning of it."""
+        """Whether a person may have seen the beginning of it."""
         return bool(self._text)
 
     def add(self, chunk: Mapping[str, Any]) -> None:

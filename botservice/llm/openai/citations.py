@@ -61,7 +61,7 @@ def _place(citation: Mapping[str, Any], name: str) -> int:
 
 
 def _without_tracking(url: str) -> str | None:
-    """Return an address without what tells its server where somebody comes from; None for what is none."""
+    """Return an address without what tells its server where a person comes from; None for what is none."""
     if len(url) > _LONGEST or _UNSAFE.search(url):
         return None
     try:

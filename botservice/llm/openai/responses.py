@@ -206,7 +206,7 @@ class ResponsesAnswer:
 
     @property
     def has_text(self) -> bool:
-        """Whether somebody may have seen the beginning of it."""
+        """Whether a person may have seen the beginning of it."""
         return bool(self._text)
 
     def add(self, event: Mapping[str, Any]) -> None:

@@ -91,7 +91,7 @@ messages = Table(
 )
 
 # Whose words a message repeats (see said_by_others), so that they are found: person_id is NULL where a platform hides
-# who somebody is. external_id is the platform's id of the message that is repeated.
+# who a person is. external_id is the platform's id of the message that is repeated.
 message_references = Table(
     "message_references",
     metadata,
@@ -197,7 +197,7 @@ turns = Table(
 
 # Sums over the calls of models for a turn, those of other agents within it too; it outlives the turn's steps. cost is
 # in billionths of the currency. lasted_ms: from when the turn came until its last call was over, without the time in
-# which somebody had to decide (0.17.0 and earlier: with it). model: the first that
+# which a person had to decide (0.17.0 and earlier: with it). model: the first that
 # answered, or was asked without success. tools: the names of those that were called, each between blanks.
 turn_figures = Table(
     "turn_figures",

@@ -8,7 +8,7 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN, index_where
 # A call of a tool that its turn waits with: kind "approval" has not begun and waits for a person's word, "later" has
 # and waits for its result. question: JSON, what the tool asks the person and what they have answered so far; the call
 # is made again with their answers. Such a call is of kind "later", as releases before 1.2.0 know no other, and
-# "handed_in" once answered. is_open: the turn waits still. due_at: when somebody has to see to it, at the latest when
+# "handed_in" once answered. is_open: the turn waits still. due_at: when a worker has to look at it, at the latest when
 # its time is over (expires_at); NULL where that was done. name: what a tool calls its later result. author_*: on whose
 # behalf. decided_by: who had their word, in identities. delivery_id: the message that asks; told_at: since when that
 # message says what was decided.
@@ -63,7 +63,7 @@ tool_grants = Table(
 # The ledger of decided approvals. It stands alone: a row outlives the call, its turn and its chat. call: the number of
 # the call that waited; step_id and call_index: where its result comes from. arguments: JSON, with secrets masked;
 # digest: of all of them, also where long ones are cut here. asker, decider, chat: names such as telegram:42, or what
-# stands for somebody who was forgotten.
+# stands for a person who was forgotten.
 approvals = Table(
     "approvals",
     metadata,

@@ -1,4 +1,4 @@
-"""What tools say of their work while they run reaches whoever waits, in a form that does no harm, and nobody else."""
+"""What tools say of their work while they run reaches those who wait, in a form that does no harm, and no others."""
 
 import asyncio
 import threading

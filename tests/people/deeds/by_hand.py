@@ -1,4 +1,4 @@
-"""Rows of somebody that no wire would leave in so short a time; and what the owner decided about them."""
+"""Rows of a person that no wire would leave in so short a time; and what the owner decided about them."""
 
 from datetime import timedelta
 
@@ -113,7 +113,7 @@ def _observed(connection, now, later) -> None:
 
 
 def _hers(platform):
-    """Return the query of the messages that somebody wrote and that were answered."""
+    """Return the query of the messages that a person wrote and that were answered."""
     has_steps = select(steps.c.id).where(steps.c.turn_id == events.c.turn_id).exists()
     return (
         select(messages.c.id, messages.c.context_id, events.c.turn_id)

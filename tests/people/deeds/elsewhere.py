@@ -1,4 +1,4 @@
-"""What somebody may do in the browser, on a terminal and through a program that leaves words of theirs."""
+"""What a person may do in the browser, on a terminal and through a program that leaves words of theirs."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Everything that is done before somebody is forgotten, in any order."""
+"""Everything that is done before a person is forgotten, in any order."""
 
 from people.deeds import elsewhere, repeating, slack, telegram
 

@@ -1,4 +1,4 @@
-"""What is not done yet when somebody is forgotten: an answer that cannot be sent, and who waits behind it."""
+"""What is not done yet when a person is forgotten: an answer that cannot be sent, and who waits behind it."""
 
 import asyncio
 

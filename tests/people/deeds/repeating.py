@@ -1,4 +1,4 @@
-"""What others repeat on Telegram of what somebody says: their own words are to stay, and the repeated ones to go."""
+"""What others repeat on Telegram of what a person says: their own words are to stay, and the repeated ones to go."""
 
 from people.planted import ALICE, BOB, GROUP, MARK, OTHER, Town
 from standins.bot_api.files import attached

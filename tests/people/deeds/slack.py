@@ -1,4 +1,4 @@
-"""What somebody may do in Slack that leaves words of theirs, and what others make of these there."""
+"""What a person may do in Slack that leaves words of theirs, and what others make of these there."""
 
 from people.planted import MARK, OTHER, Town
 from standins.slack_api import BOT_USER

@@ -1,4 +1,4 @@
-"""What somebody may do on Telegram that leaves words of theirs."""
+"""What a person may do on Telegram that leaves words of theirs."""
 
 from people.planted import ALICE, BOB, MARK, OTHER, Town
 from standins.bot_api import Refuse

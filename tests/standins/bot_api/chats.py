@@ -30,7 +30,7 @@ DRAFT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who talks to the bot."""
+    """A person who talks to the bot."""
 
     id: int
     first_name: str = "Alice"

@@ -55,7 +55,7 @@ class Guests(Served):
     def guest_is_asked(
         self, text: str, *, user: Person, chat: dict[str, Any] | None = None, extra: dict[str, Any] | None = None
     ) -> GuestQuery:
-        """Let somebody mention the bot in a chat that it is no member of."""
+        """Let a person mention the bot in a chat that it is no member of."""
         with self.condition:
             query = GuestQuery(str(next(_queries)), text)
             self.guest_queries[query.id] = query

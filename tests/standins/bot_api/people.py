@@ -1,4 +1,4 @@
-"""The people's side: what a test lets somebody say and do. Every method may be called from any thread."""
+"""The people's side: what a test lets a person say and do. Every method may be called from any thread."""
 
 import itertools
 import time
@@ -107,7 +107,7 @@ class People(Served):
         entities: list[dict[str, Any]] | None = None,
         extra: dict[str, Any] | None = None,
     ) -> Said:
-        """Let somebody write. An unknown positive chat is started; an unknown negative one is a new group."""
+        """Let a person write. An unknown positive chat is started; an unknown negative one is a new group."""
         found = detect(text) if entities is None else entities
         content = {"text": text} | ({"entities": found} if found else {}) | (extra or {})
         if quote is not None:
@@ -116,7 +116,7 @@ class People(Served):
         return self.person_sends(content, chat_id=chat_id, user=user, **where)
 
     def chat_says(self, text: str, *, chat_id: int, sender: dict[str, Any] | None = None, **how: Any) -> Said:
-        """Let somebody write in the name of a channel; by default an administrator in that of the group itself.
+        """Let a person write in the name of a channel; by default an administrator in that of the group itself.
 
         Source: core.telegram.org/bots/api#message, `sender_chat`: for older clients, `from` is a bot of Telegram's own.
         """
@@ -138,7 +138,7 @@ class People(Served):
         reply_to: int | None = None,
         topic_of: Person | None = None,
     ) -> Said:
-        """Let somebody send any content: `{"location": {…}}`, `{"sticker": {…}}`, what a newer API brings.
+        """Let a person send any content: `{"location": {…}}`, `{"sticker": {…}}`, what a newer API brings.
 
         Args:
             topic_of: In whose topic of a channel's direct messages; by default in the sender's own.
@@ -166,7 +166,7 @@ class People(Served):
         thread_id: int | None = None,
         reply_to: int | None = None,
     ) -> Said:
-        """Let somebody send a photo, document, voice, audio, video, video_note, animation or sticker.
+        """Let a person send a photo, document, voice, audio, video, video_note, animation or sticker.
 
         Args:
             size: What the platform says the size is, for files too big to exist here.
@@ -195,7 +195,7 @@ class People(Served):
         kind: str = "photo",
         **how: Any,
     ) -> list[Said]:
-        """Let somebody send several files as one album: one update each, in a row, one media_group_id.
+        """Let a person send several files as one album: one update each, in a row, one media_group_id.
 
         Args:
             caption_at: On which of them the caption stands: clients put it on the first, people on any.
@@ -210,7 +210,7 @@ class People(Served):
         return said
 
     def person_pastes(self, text: str, *, chat_id: int, **how: Any) -> list[Said]:
-        """Let somebody paste a text of any length: clients cut it and send the parts at once."""
+        """Let a person paste a text of any length: clients cut it and send the parts at once."""
         parts = [text[at : at + MAX_TEXT_UNITS] for at in range(0, len(text), MAX_TEXT_UNITS)]
         with self.condition:
             return [self.person_says(part, chat_id=chat_id, **how) for part in parts]
@@ -218,7 +218,7 @@ class People(Served):
     def person_forwards(
         self, texts: Sequence[str], *, chat_id: int, comment: str = "", author: str = "Eve", **how: Any
     ) -> list[Said]:
-        """Let somebody forward messages of another person: a comment comes before them, as a message of its own."""
+        """Let a person forward messages of another person: a comment comes before them, as a message of its own."""
         origin = {"type": "hidden_user", "date": int(time.time()), "sender_user_name": author}
         with self.condition:
             said = [self.person_says(comment, chat_id=chat_id, **how)] if comment else []
@@ -228,7 +228,7 @@ class People(Served):
             return said
 
     def person_edits(self, chat_id: int, message_id: int, text: str) -> Said:
-        """Let somebody change what they wrote."""
+        """Let a person change what they wrote."""
         with self.condition:
             chat = self._chat(chat_id)
             message = chat.messages[message_id]
@@ -240,13 +240,13 @@ class People(Served):
             return Said(chat.id, message_id, update_id, message.wire)
 
     def person_deletes(self, chat_id: int, message_id: int) -> None:
-        """Let somebody delete a message. Bots are not told."""
+        """Let a person delete a message. Bots are not told."""
         with self.condition:
             chat = self._chat(chat_id)
             self.world.delete(chat, chat.messages[message_id])
 
     def person_presses(self, chat_id: int, message_id: int, data: str, *, user: Who = None) -> str:
-        """Let somebody press a button, and return the query's id; `callback_answers` has what the bot said."""
+        """Let a person press a button, and return the query's id; `callback_answers` has what the bot said."""
         with self.condition:
             chat = self._chat(chat_id)
             query_id = str(next(_queries))
@@ -262,7 +262,7 @@ class People(Served):
             return query_id
 
     def person_presses_alone(self, chat_id: int, wire: dict[str, Any], data: str, *, user: Who = None) -> str:
-        """Let the receiver of a message that nobody else sees press a button under it, and return the query's id."""
+        """Let the only person who sees a message press a button under it, and return the query's id."""
         with self.condition:
             query_id = str(next(_queries))
             self.callback_answers[query_id] = None
@@ -280,7 +280,7 @@ class People(Served):
         user: Who = None,
         as_chat: bool = False,
     ) -> int | None:
-        """Let somebody react to a message, or take that back; in groups only an administrator is told of it."""
+        """Let a person react to a message, or take that back; in groups only an administrator is told of it."""
         with self.condition:
             chat = self._chat(chat_id)
             if not chat.is_private and chat.bot_status != "administrator":
@@ -291,7 +291,7 @@ class People(Served):
             return self._push({"message_reaction": {**place, **whose, "old_reaction": old, "new_reaction": new}})
 
     def person_stops_generation(self, chat_id: int) -> int | None:
-        """Let somebody press the stop button of a draft (Bot API 10.3)."""
+        """Let a person press the stop button of a draft (Bot API 10.3)."""
         with self.condition:
             chat = self._chat(chat_id)
             draft = chat.draft

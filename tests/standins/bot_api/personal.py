@@ -1,7 +1,7 @@
 """Messages of a group that one member alone sees (Bot API 10.2 and 10.3).
 
 Source: core.telegram.org/bots/api#ephemeral-messages-and-commands: an administrator may send them at any time, any bot
-within 15 seconds of a press, or of a message that nobody else saw.
+within 15 seconds of a press, or of a message that no other person saw.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""The words of a rich message, as somebody reads them from top to bottom."""
+"""The words of a rich message, as a person reads them from top to bottom."""
 
 from typing import Any
 

@@ -145,7 +145,7 @@ def get_chat_administrators(bench: Bench, call: Call) -> list[dict[str, Any]]:
 
 
 def _member(chat: Chat, person: Person) -> dict[str, Any]:
-    """Return what somebody is in a chat. Source: core.telegram.org/bots/api#chatmember."""
+    """Return what a person is in a chat. Source: core.telegram.org/bots/api#chatmember."""
     status, is_anonymous = chat.administrators.get(person.id, ("member", False))
     found = {"status": status, "user": person.as_user()}
     if status == "member":

@@ -15,7 +15,7 @@ CHANNEL = "C0GENERAL"
 
 
 def moved(api: SlackApi, kind: str, inviter: str | None = None, user: str = BOT_USER) -> None:
-    """Have somebody come into the channel, or leave it."""
+    """Have a person come into the channel, or leave it."""
     event = {"type": kind, "user": user, "channel": CHANNEL, "channel_type": "C", "team": TEAM}
     api.send_event(event | ({"inviter": inviter} if inviter else {}))
 

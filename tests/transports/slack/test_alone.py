@@ -1,4 +1,4 @@
-"""What concerns one person alone, or was taken back: nobody else reads it, whatever is refused."""
+"""What concerns one person alone, or was taken back: no other person reads it, whatever is refused."""
 
 import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi

@@ -20,7 +20,7 @@ def elements(post) -> dict:
 
 
 async def asked(api: SlackApi, channel: str = "D0ALICE", after: int = 0):
-    """Return the message that asks for somebody's word."""
+    """Return the message that asks for a person's word."""
     return (await api.until(lambda: [each for each in api.bot_posts(channel) if elements(each)][after:]))[0]
 
 

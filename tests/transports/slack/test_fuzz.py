@@ -1,4 +1,4 @@
-"""Whatever Slack, or somebody else with its signature, may send: nothing crashes, and no good message is lost."""
+"""Whatever Slack, or another person with its signature, may send: nothing crashes, and no good message is lost."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What stands ready when somebody opens the conversation, and what they look at: theirs alone, and only for now."""
+"""What stands ready when a person opens the conversation, and what they look at: theirs alone, and only for now."""
 
 import json
 

@@ -13,7 +13,7 @@ USER = {"is_bot": False, "first_name": "Somebody"}
 
 
 def added(api: BotApi, by: int, *, old: str = "left", new: str = "member", chat_id: int = GROUP) -> None:
-    """Have somebody change what the bot is in a group."""
+    """Have a person change what the bot is in a group."""
     bot = {"id": int(api.token.partition(":")[0]), "is_bot": True, "first_name": "Bot"}
     api.push_update(
         {

@@ -196,7 +196,7 @@ async def until_said(storage: Storage, count: int) -> None:
 
 
 def send_part(api: BotApi, data: bytes, first: Said, *, user: Person = ADA, caption: str = "") -> Said:
-    """Let somebody's client deliver one more part of an album."""
+    """Let a person's client deliver one more part of an album."""
     (wire,) = [each.wire for each in api.visible_messages(GROUP) if each.message_id == first.message_id]
     with api.condition:
         file = api.world.files.add("photo", data)

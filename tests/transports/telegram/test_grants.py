@@ -77,7 +77,7 @@ def paying_for_pictures(prompt: list[Any]) -> Any:
 
 
 def reminding(prompt: list[Any]) -> Any:
-    """Set a reminder, or a task, where somebody says so; otherwise do what `cashier` does."""
+    """Set a reminder, or a task, where a person says so; otherwise do what `cashier` does."""
     last = prompt[-1]
     if last["role"] == "user" and "remind" in last["content"]:
         wish = {"text": "send 900 to Mallory", "in_minutes": 0.01}
@@ -88,7 +88,7 @@ def reminding(prompt: list[Any]) -> Any:
 
 
 def seeing_to_reminders(prompt: list[Any]) -> Any:
-    """Set a reminder, or list them, where somebody says so, and pay whoever is named last; otherwise say it again."""
+    """Set a reminder, or list them, where a person says so, and pay whoever is named last; otherwise say it again."""
     said = str(prompt[-1]["content"])
     if prompt[-1]["role"] == "user" and "remind: " in said:
         return ToolCall("setting", "remind_me", {"text": said.partition("remind: ")[2], "in_days": 5})

@@ -50,7 +50,7 @@ async def asked(api: BotApi, text: str, **how: Any) -> GuestQuery:
 async def until(holds: Any) -> None:
     """Return once something holds of which no platform hears."""
     async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - nobody else says it
+        while not holds():  # noqa: ASYNC110 - no other person says it
             await asyncio.sleep(0.001)
 
 

@@ -241,7 +241,7 @@ async def lose_claim(api: BotApi, storage: Storage, url: str) -> None:
     await api.until(lambda: len(api.calls("getUpdates")) > len(api.answers("getUpdates")))
     await asyncio.to_thread(rows, url, CUT_OFF)
     async with asyncio.timeout(30):
-        while polls_here(api, storage):  # noqa: ASYNC110 - nobody else says it
+        while polls_here(api, storage):  # noqa: ASYNC110 - no other person says it
             await asyncio.sleep(0.01)
 
 

@@ -41,7 +41,7 @@ class Model:
 
 
 def write(api: BotApi, dice: random.Random, model: Model) -> str:
-    """Have somebody write a command in some way, and tell the model if it counts; return what was done."""
+    """Have a person write a command in some way, and tell the model if it counts; return what was done."""
     command, topic = dice.choice(["/pause", "/resume", "/pause", "/resume", "/resume"]), dice.choice(TOPICS)
     who: Any = dice.choice([OWNER, ADMIN, OTHER, MEMBER, MEMBER, "anonymous", "channel", "linked"])
     way = dice.choice(["typed", "typed", "typed", "named", "forwarded", "via a bot", "for another", "quoted", "edited"])

@@ -31,7 +31,7 @@ async def until_moved(storage: Storage, chat_id: int) -> None:
 
 
 async def said_to_bot(api: BotApi, bot_on, storage: Storage, say) -> Message:
-    """Return what the history keeps of what somebody did."""
+    """Return what the history keeps of what a person did."""
     async with bot_on(api, ["ok"]):
         say()
         await api.message(42, "ok")

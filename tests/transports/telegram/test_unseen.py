@@ -1,4 +1,4 @@
-"""What one person says to the bot alone, in a group, is said to nobody else there.
+"""What one person says to the bot alone, in a group, is said to no other person there.
 
 People can do so by a command, and by replying to what the bot showed to them alone.
 Source: core.telegram.org/bots/api#ephemeral-messages-and-commands.

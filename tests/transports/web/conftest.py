@@ -165,7 +165,7 @@ class Site:
         return await self.storage.read(lambda connection: connection.execute(query).scalar_one())
 
     async def visitor(self, *, is_open: bool = True, **options: Any) -> Visitor:
-        """Return somebody new, who has opened the page."""
+        """Return a person new, who has opened the page."""
         client = httpx.AsyncClient(base_url=self.url, timeout=TIMEOUT_SECONDS, verify=False, **options)
         visitor = Visitor(await self.stack.enter_async_context(client))
         if is_open:

@@ -1,4 +1,4 @@
-"""What somebody tries on the pages who wants what is another's: numbers, names of sessions, pages of the owner."""
+"""What a person tries on the pages who wants what is another's: numbers, names of sessions, pages of the owner."""
 
 import io
 import zipfile

@@ -33,7 +33,7 @@ async def talk(visitor, text, conversation="first", **fields):
 
 
 async def listed(visitor, **query):
-    """Return the names and titles of somebody's conversations."""
+    """Return the names and titles of a person's conversations."""
     answer = await visitor.client.get("/web/conversations", params=query)
     return [(each["name"], each["title"]) for each in answer.json()["conversations"]]
 

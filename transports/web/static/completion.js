@@ -56,7 +56,7 @@ export function setUpCompletion(text) {
     const begun = BEGUN.exec(text.value);
     if (!begun) return close();
     const known = await load();
-    if (BEGUN.exec(text.value)?.[0] !== begun[0]) return; // somebody wrote on meanwhile
+    if (BEGUN.exec(text.value)?.[0] !== begun[0]) return; // the person wrote on meanwhile
     const fitting = known.filter((each) => each.name.startsWith(begun[1].toLowerCase()));
     if (!fitting.length) return close();
     list.replaceChildren(...fitting.map(optionOf));

@@ -50,7 +50,7 @@ export function readUnsent() {
   return mine.map((each) => ({ ...each, given: [], isKept: true })).sort((one, other) => one.at - other.at);
 }
 
-// Forgets what somebody else has not sent, who used this browser before.
+// Forgets what another person has not sent, who used this browser before.
 export function forgetOthers() {
   for (const key of keysOfUnsent()) {
     if (read(key)?.session !== session) localStorage.removeItem(key);
