@@ -119,7 +119,10 @@ def read_unread(
         backlog_tokens: How many tokens beyond that are worth reading of a conversation that was never read.
     """
     rows = queries.list_unread(connection, context_id, after)
-    tokens = beyond = last_beyond = backlog_from = 0
+    if not rows:
+        return Unread()
+    tokens = beyond = last_beyond = 0
+    oldest = rows[0].position  # which is read also where it alone is longer than the backlog
     for row in rows:
         tokens += row.tokens
         if tokens > window_tokens:
@@ -127,7 +130,5 @@ def read_unread(
             last_beyond = last_beyond or row.position
         if beyond <= backlog_tokens:
             oldest = row.position
-    if not rows:
-        return Unread()
     backlog_from = oldest if beyond > backlog_tokens or len(rows) == queries.MOST_UNREAD else 0
     return Unread(tokens, beyond, rows[0].position, last_beyond, rows[0].created_at, backlog_from)

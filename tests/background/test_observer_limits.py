@@ -250,3 +250,13 @@ async def test_what_is_due_is_found_by_indexes(sqlite_storage):
     assert "ix_observed_due_at" in plans[0]
     assert "SCAN" not in plans[0].replace("SCAN observed USING INDEX", "")
     assert "ix_contexts_last_message_id" in plans[1]
+
+
+@pytest.mark.any_database
+async def test_a_message_longer_than_what_is_read_of_an_old_chat_keeps_nothing_from_being_read(storage):
+    long, short = await open_chat(storage, "1", ALICE), await open_chat(storage, "2", BOB)
+    await say(long, tokens(25_000))
+    await say(short, *[tokens(600)] * 4, author=BOB)
+    llm = noting(notes=first_words)
+    assert await observer_of(storage, llm, window_tokens=100).catch_up() == 2
+    assert [len(await each.notes()) for each in (long, short)] == [1, 4]
