@@ -12,7 +12,7 @@ from typing import Final, Self
 from botservice.background import queries
 from botservice.background.observed_messages import Stretch, read_stretch
 from botservice.background.observer_reading import Observation, StretchReader
-from botservice.background.observer_schedule import Agenda
+from botservice.background.observer_schedule import next_end, note_plans, plan_readings
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import (
     BotServiceError,
@@ -79,7 +79,7 @@ class Observer:
         """
         self._storage = storage
         self._reading = StretchReader(storage, llm, budgets or Budgets(), clock or storage.now)
-        self._agenda = Agenda(window_tokens)
+        self._window_tokens = window_tokens
         self._notes_tokens = notes_tokens
         self._access = access
         self._clock = clock or storage.now
@@ -197,8 +197,11 @@ class Observer:
         after = self._looked_up_to() if self._next_look is None else self._next_look
         changed = await self._storage.read(partial(queries.find_changed, after=after))
         if changed:
-            plans = await self._storage.read(partial(self._agenda.plan, changed=changed, now=self._clock()))
-            await self._storage.write(partial(self._agenda.note, plans=plans), fence=claim)
+            window_tokens, now = self._window_tokens, self._clock()
+            plans = await self._storage.read(
+                partial(plan_readings, changed=changed, window_tokens=window_tokens, now=now)
+            )
+            await self._storage.write(partial(note_plans, plans=plans), fence=claim)
             self._seen = max(self._seen or 0, changed[-1][1])
         self._next_look = changed[-1][1] if len(changed) == queries.CHANGED_AT_ONCE else None
         return self._next_look is not None
@@ -216,8 +219,7 @@ class Observer:
 
     async def _read_due(self, context_id: int, claim: Claim) -> int:
         """Read at most one due stretch of a conversation; schedule the next look; return the number of calls."""
-        now = self._clock()
-        up_to, again_at = await self._storage.read(partial(self._agenda.next_end, context_id=context_id, now=now))
+        up_to, again_at = await self._next_end(context_id)
         if up_to is None:
             await self._put_off(context_id, again_at, claim)
             return 0
@@ -231,7 +233,7 @@ class Observer:
             return 0
         count, again_at = await self._read(stretch, claim)
         if again_at is None:
-            again_at = await self._storage.read(partial(self._agenda.due_at, context_id=context_id, now=self._clock()))
+            _, again_at = await self._next_end(context_id)
         await self._put_off(context_id, again_at, claim)
         return count
 
@@ -286,6 +288,10 @@ class Observer:
             partial(queries.put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim
         )
         return due_at
+
+    async def _next_end(self, context_id: int) -> tuple[int | None, datetime | None]:
+        find = partial(next_end, context_id=context_id, window_tokens=self._window_tokens, now=self._clock())
+        return await self._storage.read(find)
 
     async def _next(self, context_id: int, up_to: int) -> Stretch | None:
         counter = await count_aside(counter_for, self._reading.model)

@@ -47,77 +47,65 @@ class ReadingSchedule:
     read_to: int
 
 
-@dataclass(frozen=True, slots=True)
-class Agenda:
-    """Says when to read, by what is not read."""
-
-    window_tokens: int
-
-    def plan(self, connection: Connection, changed: Sequence[tuple[int, int]], now: datetime) -> list[ReadingSchedule]:
-        """Return plans for conversations in which something was said; changes nothing."""
-        return [self._plan(connection, context_id, seen_id, now) for context_id, seen_id in changed]
-
-    def note(self, connection: Connection, plans: Sequence[ReadingSchedule]) -> None:
-        """Store plans."""
-        for each in plans:
-            queries.ensure_state(connection, each.context_id, read_to=each.read_to)
-            queries.note_seen(connection, each.context_id, each.seen_id, each.due_at)
-
-    def due_at(self, connection: Connection, context_id: int, now: datetime) -> datetime | None:
-        """Return when a conversation is to be read next, as far as it is known; None for not yet."""
-        state = queries.read_state(connection, context_id)
-        if state is None:
-            return None
-        return self._due_at(state, self._unread(connection, context_id, state.read_to), now)
-
-    def next_end(self, connection: Connection, context_id: int, now: datetime) -> tuple[int | None, datetime | None]:
-        """Return the last position to read now, or None and when to look again."""
-        state = queries.read_state(connection, context_id)
-        if state is None:
-            return None, None
-        unread = self._unread(connection, context_id, state.read_to)
-        due_at = self._due_at(state, unread, now)
-        if due_at is None or due_at > now:
-            return None, due_at
-        is_quiet = unread.last_at + QUIET <= now and unread.tokens >= QUIET_TOKENS
-        return max(unread.last if is_quiet else unread.last_beyond, state.again_to), due_at
-
-    def _plan(self, connection: Connection, context_id: int, seen_id: int, now: datetime) -> ReadingSchedule:
-        state = queries.read_state(connection, context_id)
-        unread = self._unread(connection, context_id, 0 if state is None else state.read_to)
-        if state is not None:
-            return ReadingSchedule(context_id, seen_id, self._due_at(state, unread, now), 0)
-        read_to = max(0, unread.backlog_from - 1)
-        is_old = unread.last_at < now - _OLD
-        return ReadingSchedule(context_id, seen_id, None if is_old else self._first_due_at(unread, now), read_to)
-
-    def _due_at(self, state: Any, unread: Unread, now: datetime) -> datetime | None:
-        if state.again_to > state.read_to and unread.last:
-            # The author may be about to delete more of it: the more there is to read, the longer the observer waits.
-            wait = QUIET * max(1.0, float(unread.tokens) / _BACKLOG_TOKENS)
-            return now + wait if state.due_at == AT_ONCE else state.due_at or now
-        return self._first_due_at(unread, now)
-
-    def _first_due_at(self, unread: Unread, now: datetime) -> datetime | None:
-        if unread.beyond >= BEYOND_TOKENS:
-            return now
-        return unread.last_at + QUIET if unread.tokens >= QUIET_TOKENS else None
-
-    def _unread(self, connection: Connection, context_id: int, after: int) -> Unread:
-        return read_unread(
-            connection, context_id, after, window_tokens=self.window_tokens, backlog_tokens=_BACKLOG_TOKENS
-        )
-
-
-def read_unread(
-    connection: Connection, context_id: int, after: int, *, window_tokens: int, backlog_tokens: int
-) -> Unread:
-    """Return the size of the unread end of a conversation.
+def plan_readings(
+    connection: Connection, changed: Sequence[tuple[int, int]], window_tokens: int, now: datetime
+) -> list[ReadingSchedule]:
+    """Return plans for conversations in which something was said; changes nothing.
 
     Args:
         window_tokens: How many of the newest tokens prompts show anyway.
-        backlog_tokens: How many tokens beyond that are worth reading of a conversation that was never read.
     """
+    return [_plan(connection, context_id, seen_id, window_tokens, now) for context_id, seen_id in changed]
+
+
+def _plan(connection: Connection, context_id: int, seen_id: int, window_tokens: int, now: datetime) -> ReadingSchedule:
+    state = queries.read_state(connection, context_id)
+    unread = read_unread(connection, context_id, 0 if state is None else state.read_to, window_tokens)
+    if state is not None:
+        return ReadingSchedule(context_id, seen_id, _due_at(state, unread, now), 0)
+    read_to = max(0, unread.backlog_from - 1)
+    is_old = unread.last_at < now - _OLD
+    return ReadingSchedule(context_id, seen_id, None if is_old else _first_due_at(unread, now), read_to)
+
+
+def note_plans(connection: Connection, plans: Sequence[ReadingSchedule]) -> None:
+    """Store plans."""
+    for each in plans:
+        queries.ensure_state(connection, each.context_id, read_to=each.read_to)
+        queries.note_seen(connection, each.context_id, each.seen_id, each.due_at)
+
+
+def next_end(
+    connection: Connection, context_id: int, window_tokens: int, now: datetime
+) -> tuple[int | None, datetime | None]:
+    """Return the last position to read now, or None, and when to look again; None for not before the next message."""
+    state = queries.read_state(connection, context_id)
+    if state is None:
+        return None, None
+    unread = read_unread(connection, context_id, state.read_to, window_tokens)
+    due_at = _due_at(state, unread, now)
+    if due_at is None or due_at > now:
+        return None, due_at
+    is_quiet = unread.last_at + QUIET <= now and unread.tokens >= QUIET_TOKENS
+    return max(unread.last if is_quiet else unread.last_beyond, state.again_to), due_at
+
+
+def _due_at(state: Any, unread: Unread, now: datetime) -> datetime | None:
+    if state.again_to > state.read_to and unread.last:
+        # The author may be about to delete more of it: the more there is to read, the longer the observer waits.
+        wait = QUIET * max(1.0, float(unread.tokens) / _BACKLOG_TOKENS)
+        return now + wait if state.due_at == AT_ONCE else state.due_at or now
+    return _first_due_at(unread, now)
+
+
+def _first_due_at(unread: Unread, now: datetime) -> datetime | None:
+    if unread.beyond >= BEYOND_TOKENS:
+        return now
+    return unread.last_at + QUIET if unread.tokens >= QUIET_TOKENS else None
+
+
+def read_unread(connection: Connection, context_id: int, after: int, window_tokens: int) -> Unread:
+    """Return the size of the unread end of a conversation."""
     rows = queries.list_unread(connection, context_id, after)
     if not rows:
         return Unread()
@@ -128,7 +116,7 @@ def read_unread(
         if tokens > window_tokens:
             beyond += row.tokens
             last_beyond = last_beyond or row.position
-        if beyond <= backlog_tokens:
+        if beyond <= _BACKLOG_TOKENS:
             oldest = row.position
-    backlog_from = oldest if beyond > backlog_tokens or len(rows) == queries.MOST_UNREAD else 0
+    backlog_from = oldest if beyond > _BACKLOG_TOKENS or len(rows) == queries.MOST_UNREAD else 0
     return Unread(tokens, beyond, rows[0].position, last_beyond, rows[0].created_at, backlog_from)
