@@ -55,25 +55,6 @@ class Evidence:
     others: Scores | None = None
 
 
-def counted_lengths(lengths: Scores, average: float, weights: Weights) -> Scores:
-    """Return lengths, very long ones cut: a message of many pages is found by one of its sentences, too."""
-    counted: Scores = np.minimum(lengths, np.float32(weights.longest * average))
-    return counted
-
-
-def strength_of(part: Evidence, lengths: Scores, average: float, weights: Weights) -> Scores:
-    """Return how much of a word the messages have where it stands: 1 for once in a message of average length.
-
-    Args:
-        lengths: How many words each message of the chat counts as having (see `counted_lengths`).
-        average: How many they have on average.
-    """
-    norms: Scores = lengths.take(part.places) * np.float32(weights.k1 * weights.b / average)
-    norms += np.float32(weights.k1 * (1 - weights.b))
-    strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms)
-    return strength if part.others is None else np.maximum(strength, part.others)
-
-
 def rarity(messages: int, having: int) -> float:
     """Return the inverse document frequency, as BM25 has it: never below 0."""
     return math.log(1 + (messages - having + 0.5) / (having + 0.5))

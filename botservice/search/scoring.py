@@ -12,7 +12,7 @@ from botservice.core.messages import Author
 from botservice.search.arrays import highest, scaled
 from botservice.search.columns import Columns
 from botservice.search.dates import nearness
-from botservice.search.evidence import ChatEvidence, Evidence, Scores, counted_lengths, find_evidence, strength_of
+from botservice.search.evidence import ChatEvidence, Evidence, Scores, find_evidence
 from botservice.search.query import Query
 from botservice.search.versions import renew
 from botservice.search.weights import Weights
@@ -209,10 +209,18 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
 def _strength(parts: Sequence[Evidence], columns: Columns, weights: Weights) -> Scores:
     """Return how much of each word (rows) the messages have: 1 for once in a message of average length."""
     average = columns.mean_length or 1.0
-    lengths = counted_lengths(columns.column("length"), average, weights)
+    places = np.concatenate([part.places for part in parts])
+    counts = np.concatenate([part.counts for part in parts])
+    # A very long message counts as a shorter one: it is found by one of its sentences, too.
+    norms = np.minimum(columns.column("length").take(places), np.float32(weights.longest * average))
+    norms *= np.float32(weights.k1 * weights.b / average)
+    norms += np.float32(weights.k1 * (1 - weights.b))
+    strength = counts * np.float32(weights.k1 + 1) / (counts + norms)
+    if any(part.others is not None for part in parts):
+        nothing = [np.zeros(len(part.places), np.float32) if part.others is None else part.others for part in parts]
+        strength = np.maximum(strength, np.concatenate(nothing))
     found = np.zeros((len(parts), len(columns)), np.float32)
-    for row, part in zip(found, parts, strict=True):
-        row[part.places] = strength_of(part, lengths, average, weights)
+    found[np.repeat(np.arange(len(parts)), [len(part.places) for part in parts]), places] = strength
     return found
 
 
