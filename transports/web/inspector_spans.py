@@ -28,6 +28,12 @@ class SpanKind(StrEnum):
     RETRY = "retry"  # the next try is not due yet
 
 
+_NOTES: Final = {
+    SpanKind.QUEUE: "until a worker was free and the earlier messages of the conversation were done",
+    SpanKind.STORE: "in the database, and callbacks",
+    SpanKind.RETRY: "after an error",
+    SpanKind.GAP: "nothing is recorded of this time",
+}
 _IDLE: Final = (SpanKind.PERSON, SpanKind.RESULT, SpanKind.RETRY)
 _MOST_IDLE: Final = 0.5  # of what was not idle: so long are waits drawn together, at most
 
@@ -145,12 +151,12 @@ def _merged(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def number_targets(root: TimeSpan) -> tuple[TimeSpan, list[TimeSpan]]:
-    """Give the spans of which nothing else is told an id of their own, and return these spans as well."""
+    """Give the spans of which nothing else is told an id of their own and a note, and return these spans as well."""
     told = list[TimeSpan]()
 
     def number(span: TimeSpan) -> TimeSpan:
         if not span.target:
-            span = replace(span, target=f"time-{len(told)}")
+            span = replace(span, target=f"time-{len(told)}", note=span.note or _NOTES.get(span.kind, ""))
             told.append(span)
         return replace(span, children=tuple(map(number, span.children)))
 

@@ -1,7 +1,6 @@
 """The timeline of a turn: from being accepted to being delivered, with everything between that took time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,13 +16,6 @@ from botservice.devtools.queries import TurnDetails
 from botservice.turns.waiting_calls import WaitingCall, find_person_waits, sum_of_waits
 from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, with_gaps
 from transports.web.inspector_steps import number_actions
-
-_NOTES: Final = {
-    SpanKind.QUEUE: "until a worker was free and the earlier messages of the conversation were done",
-    SpanKind.STORE: "in the database, and callbacks",
-    SpanKind.RETRY: "after an error",
-    SpanKind.GAP: "nothing is recorded of this time",
-}
 
 _WAITS: Final = {
     PendingKind.APPROVAL: "Approval of",
@@ -89,7 +81,7 @@ class _Timeline:
             usage=usage,
             cost=sum(costs) if figures is None or not figures.cost else figures.cost,
             waited=waited,
-            children=tuple(map(_noted, whole)),
+            children=tuple(whole),
         )
 
     def _name_gap(self, last: TimeSpan | None, following: TimeSpan) -> tuple[str, SpanKind]:
@@ -296,12 +288,6 @@ def _name_gap_within(last: TimeSpan | None, following: TimeSpan) -> tuple[str, S
     if last is not None and last.kind is SpanKind.PERSON:
         return "In the queue again", SpanKind.QUEUE
     return "Between", SpanKind.GAP
-
-
-def _noted(span: TimeSpan) -> TimeSpan:
-    """Return a span, and those below it, with the note that its kind has where it has none of its own."""
-    note = span.note or ("" if span.target else _NOTES.get(span.kind, ""))
-    return replace(span, note=note, children=tuple(map(_noted, span.children)))
 
 
 def _ends(spans: Sequence[TimeSpan]) -> list[float]:
