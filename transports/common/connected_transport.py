@@ -107,7 +107,6 @@ class ConnectedTransport(Transport):
     token_name: ClassVar[str]
     token_source: ClassVar[str]
     _intake: Intake
-    _storage: Storage | None = None
     _taking_in: asyncio.Task[None] | None = None
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
@@ -116,7 +115,6 @@ class ConnectedTransport(Transport):
         Raises:
             SettingsError: it does not know the token.
         """
-        self._storage = storage
         self._intake.open(inbox, storage)
         try:
             async with asyncio.timeout(_START_SECONDS):

@@ -204,25 +204,23 @@ class TelegramTransport(ConnectedTransport):
         return bot
 
     async def _receive(self) -> None:
+        _, storage = self._intake.opened()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._set_menus())
+            group.create_task(self._set_menus(storage))
             if self._keeper is not None:
                 group.create_task(self._keeper.run())
-            if self._storage is not None:
-                if self._poller is None:
-                    group.create_task(keep_from_polling(self._storage, self._telegram.bot.id))
-                else:
-                    self._storage.activity.keep_awake()  # it holds the right to poll
-                    group.create_task(self._poller.run_alone(self._storage.claims, self._telegram.bot.id))
+            if self._poller is None:
+                group.create_task(keep_from_polling(storage, self._telegram.bot.id))
+            else:
+                storage.activity.keep_awake()  # it holds the right to poll
+                group.create_task(self._poller.run_alone(storage.claims, self._telegram.bot.id))
 
     def _explain(self, error: Exception) -> FailedCall:
         return FailedCall(reason_of(error), is_token_refused=isinstance(error, InvalidToken))
 
-    async def _set_menus(self) -> None:
+    async def _set_menus(self, storage: Storage) -> None:
         """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""
-        if self._storage is None:
-            return
         try:
-            await set_menus(self._telegram.client, self._storage, self._telegram.bot.id, self._commands)
+            await set_menus(self._telegram.client, storage, self._telegram.bot.id, self._commands)
         except (TelegramError, BotServiceError) as error:
             logger.warning("telegram.menu_not_set", extra={"reason": str(error)})
