@@ -153,7 +153,14 @@ def facts_of(
         context_id: Only what may be told in this chat, where others listen.
         with_ended: Also what something newer was said in the place of.
     """
-    query = _with_sources().where(identities.c.person_id == person_id).order_by(facts.c.id)
+    query = (
+        select(*_COLUMNS, messages.c.text.label("said"), contexts.c.context_keys)
+        .join(identities, identities.c.id == facts.c.identity_id)
+        .join(contexts, contexts.c.id == facts.c.context_id)
+        .outerjoin(messages, messages.c.id == facts.c.source_message_id)
+        .where(identities.c.person_id == person_id)
+        .order_by(facts.c.id)
+    )
     query = query if with_ended else query.where(_IS_CURRENT)
     if context_id is not None:
         query = query.where(or_(facts.c.context_id == context_id, facts.c.is_shareable.is_(True)))
@@ -245,15 +252,6 @@ def _change(connection: Connection, person_id: int, fact_id: int, values: Mappin
     of_person = ids_of(person_id)
     chosen = update(facts).where(facts.c.id == fact_id, facts.c.identity_id.in_(of_person), _IS_CURRENT)
     return connection.execute(chosen.values(values)).rowcount > 0
-
-
-def _with_sources() -> Select[Any]:
-    return (
-        select(*_COLUMNS, messages.c.text.label("said"), contexts.c.context_keys)
-        .join(identities, identities.c.id == facts.c.identity_id)
-        .join(contexts, contexts.c.id == facts.c.context_id)
-        .outerjoin(messages, messages.c.id == facts.c.source_message_id)
-    )
 
 
 def tidied(text: str) -> str:

@@ -229,7 +229,7 @@ def read_used(
         values |= person_parts(payer.person)
     elif scope is Scope.CHAT:
         values["chat"] = payer.chat
-    rows = {row.is_open: _as_used(row) for row in connection.execute(_USED[scope], values).all()}
+    rows = {is_open: Used(*map(int, sums)) for is_open, *sums in connection.execute(_USED[scope], values)}
     return rows.get(0, Used()), rows.get(1, Used())
 
 
@@ -292,10 +292,6 @@ def note_once(connection: Connection, notice: str, now: datetime) -> bool:
     connection.execute(delete(budget_notices).where(budget_notices.c.told_at < now - _NOTICES_KEPT))
     told = connection.execute(_note(connection), {"notice": notice, "told_at": now})
     return told.scalar_one_or_none() is not None
-
-
-def _as_used(row: Any) -> Used:
-    return Used(*(int(value or 0) for value in (row.tokens_today, row.tokens, row.cost_today, row.cost)))
 
 
 def _reservation(payer: Payer, tokens: int, cost: int, now: datetime) -> dict[str, Any]:

@@ -254,8 +254,7 @@ async def _forget_carried(storage: Storage, said: ForgottenWords, *, after: int 
     """Delete what others carried elsewhere without its author's name; return how far they were looked through."""
 
     def find(connection: Connection) -> tuple[int, list[int]]:
-        since = sure_up_to(connection, after)
-        return queries.newest_reference(connection), find_contexts_carrying(connection, said, after=since)
+        return queries.newest_reference(connection), find_contexts_carrying(connection, said, after=after)
 
     seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
@@ -283,9 +282,10 @@ def _erase_elsewhere(
     """
     words = without_author(telling_words(connection, context_id, said))
     # What was looked through before is not looked through again while all others wait, unless it says more now.
-    since = sure_up_to(connection, seen if set(words.texts) <= set(told.texts) else 0)
+    since = seen if set(words.texts) <= set(told.texts) else 0
     authors, gone = [Author(*each) for each in said.authors], Forgotten()
-    for other in sorted(find_contexts_repeating(connection, authors, after=since) - {context_id}):
+    repeating = find_contexts_repeating(connection, authors, after=sure_up_to(connection, since))
+    for other in sorted(repeating - {context_id}):
         gone += _erase(connection, _find_erasure(connection, other, said), now)
     return gone + _erase_carried(connection, since, words, now)[0]
 

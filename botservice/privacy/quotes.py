@@ -24,6 +24,7 @@ from botservice.privacy.queries import (
 from botservice.privacy.turn_queries import answers_of, turns_of, turns_of_only
 from botservice.storage.database import Connection
 from botservice.storage.message_references import decode_references, read_references
+from botservice.storage.statements import sure_up_to
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
 
@@ -152,7 +153,7 @@ def find_contexts_carrying(connection: Connection, said: ForgottenWords, *, afte
     """Return the conversations into which some words were carried."""
     if not said.texts:
         return []
-    unnamed = read_unnamed(connection, after)
+    unnamed = read_unnamed(connection, sure_up_to(connection, after))
     return sorted({context_id for context_id, held in unnamed if any(map(said.is_repeated_by, held))})
 
 
