@@ -95,10 +95,6 @@ class Access:
 
     def is_owner(self, connection: Connection, person: Author | None) -> bool:
         """Return whether a person is an owner of the service."""
-        if person is None:
-            return False
-        if _is_own(person.platform, person.id):
-            return True
         role, _ = self._roles(connection, person_name(person), "")
         return role is AccessRole.OWNER
 
@@ -114,9 +110,7 @@ class Access:
         person = person_name(author)
         if author is None or not person or author.is_chat:
             return frozenset({GUEST_ROLE})
-        role: AccessRole | None = AccessRole.OWNER
-        if not _is_own(author.platform, author.id):
-            role, _ = self._roles(connection, person, "")
+        role, _ = self._roles(connection, person, "")
         if role is AccessRole.BLOCKED:
             return frozenset()
         of_access = {AccessRole.OWNER: {MEMBER_ROLE, OWNER_ROLE}, AccessRole.MEMBER: {MEMBER_ROLE}}
@@ -331,7 +325,8 @@ class Access:
         names = read_names(connection, person)
         stored, of_chat = read_roles(connection, names, chat)
         known = frozenset(names)
-        if known & self._owners:
+        platform, _, number = person.partition(":")
+        if known & self._owners or _is_own(platform, number):
             return AccessRole.OWNER, of_chat
         if known & self._allowed:
             stored |= {AccessRole.MEMBER}

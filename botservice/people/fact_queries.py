@@ -39,16 +39,8 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
 
     Return None if there is none. What it quotes, forwards or shares of others does not count, nor what stands in files.
     """
-    said = [
-        row
-        for row in connection.execute(_SAID, {"context": context_id}).all()
-        if row.author_platform == author.platform and row.author_id == author.id
-    ]
-    for row in said[:_OWN]:
-        own = own_words_in(row)
-        if is_said_in(text, own):
-            return row.id, own
-    return None
+    said = _said_by(connection, context_id, author)[:_OWN]
+    return next(((message_id, own) for message_id, own in said if is_said_in(text, own)), None)
 
 
 def own_texts(connection: Connection, context_id: int, author: Author | None) -> Sequence[str]:
@@ -57,9 +49,14 @@ def own_texts(connection: Connection, context_id: int, author: Author | None) ->
     Args:
         author: None for a person without a name.
     """
+    return [own for _, own in _said_by(connection, context_id, author)]
+
+
+def _said_by(connection: Connection, context_id: int, author: Author | None) -> list[tuple[int, str]]:
+    """Return the newest messages of an author in a context by their ids, with the author's own words in them."""
     theirs = (None, None) if author is None else (author.platform, author.id)
     rows = connection.execute(_SAID, {"context": context_id}).all()
-    return [own_words_in(row) for row in rows if (row.author_platform, row.author_id) == theirs]
+    return [(row.id, own_words_in(row)) for row in rows if (row.author_platform, row.author_id) == theirs]
 
 
 def own_words_of(connection: Connection, message_id: int) -> str:
