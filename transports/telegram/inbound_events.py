@@ -216,10 +216,11 @@ def place_of(update: object) -> tuple[int, int] | None:
 def command_of(message: object, bot: BotIdentity) -> CommandCall | None:
     """Return the command that a person typed to this bot, or None: what others wrote, or a bot sent, gives none."""
     text = field(message, "text")
-    if not isinstance(text, str) or not is_typed(message) or _begins_with_quote(message):
+    if not isinstance(text, str):
         return None
     # Until Telegram was reached, nobody knows what the bot is called.
-    return parse_command(text, is_called=lambda name: bot.username is None or bot.is_called(name))
+    call = parse_command(text, is_called=lambda name: bot.username is None or bot.is_called(name))
+    return None if call is None or not is_typed(message) or _begins_with_quote(message) else call
 
 
 def _begins_with_quote(message: object) -> bool:
