@@ -13,6 +13,7 @@ from botservice.history.queries import OF_CONTEXT
 from botservice.storage.blobs import DIGEST, loosen_files
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import (
+    CONTEXT_IS_REMEMBERED,
     DELIVERY_HAS_BUTTONS,
     DELIVERY_IS_OVER,
     EVENT_IS_MESSAGE,
@@ -54,7 +55,7 @@ _CHANGED = (
     .outerjoin(observed, observed.c.context_id == contexts.c.id)
     .where(
         contexts.c.last_message_id > bindparam("after"),
-        contexts.c.forgotten_at.is_(None),
+        CONTEXT_IS_REMEMBERED,
         or_(observed.c.seen_id.is_(None), observed.c.seen_id != contexts.c.last_message_id),
     )
     .order_by(contexts.c.last_message_id, contexts.c.id)
@@ -98,7 +99,7 @@ _CHAT = (
         identities.c.platform_id,
     )
     .outerjoin(identities, and_(identities.c.id == contexts.c.only_identity_id, ~contexts.c.is_shared))
-    .where(contexts.c.id == bindparam("context"), contexts.c.forgotten_at.is_(None))
+    .where(contexts.c.id == bindparam("context"), CONTEXT_IS_REMEMBERED)
 )
 
 
@@ -173,7 +174,7 @@ def find_chat(connection: Connection, context_id: int) -> Any | None:
 
 def lock_chat(connection: Connection, context_id: int) -> bool:
     """Return whether a conversation is there still; nobody forgets it or edits in it until this transaction ends."""
-    alive = select(contexts.c.id).where(contexts.c.id == context_id, contexts.c.forgotten_at.is_(None))
+    alive = select(contexts.c.id).where(contexts.c.id == context_id, CONTEXT_IS_REMEMBERED)
     return connection.execute(alive.with_for_update(key_share=True)).first() is not None
 
 

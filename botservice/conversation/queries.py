@@ -20,7 +20,13 @@ from botservice.people.names import person_name
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each
-from botservice.storage.tables.conditions import CALL_IS_OPEN, CALL_IS_UNDECIDED, TURN_IS_OPEN, TURN_IS_RUNNING
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    CALL_IS_UNDECIDED,
+    TURN_IS_NUMBERED,
+    TURN_IS_OPEN,
+    TURN_IS_RUNNING,
+)
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.services import feedback
@@ -148,10 +154,7 @@ _LAST_POSITION = (
 _IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
 _NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
 _LAST_STEP_NUMBER = (
-    select(turns.c.last_step_number)
-    .where(_IN_CONTEXT, turns.c.last_step_number.is_not(None))
-    .order_by(*_NEWEST_FIRST)
-    .limit(1)
+    select(turns.c.last_step_number).where(_IN_CONTEXT, TURN_IS_NUMBERED).order_by(*_NEWEST_FIRST).limit(1)
 )
 _STATE = select(
     contexts.c.context_keys,

@@ -16,7 +16,7 @@ from botservice.llm.tokens import TokenCounter
 from botservice.storage.database import Connection, Row
 from botservice.storage.message_references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import LARGEST_ID, chunks, of_each_database
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, MESSAGE_IS_SAID
+from botservice.storage.tables.conditions import MESSAGE_HAS_AUTHOR, MESSAGE_IS_OF_A_PERSON, MESSAGE_IS_SAID
 from botservice.storage.tables.conversations import contexts, messages
 
 COLUMNS = messages.c[
@@ -338,6 +338,6 @@ def authors_of(
 ) -> set[tuple[str | None, str | None]]:
     """Return who wrote some messages, as platforms and ids."""
     query: Select[Any] = select(messages.c.author_platform, messages.c.author_id).where(
-        messages.c.context_id == context_id, messages.c.id.in_(list(message_ids)), messages.c.author_id.is_not(None)
+        messages.c.context_id == context_id, messages.c.id.in_(list(message_ids)), MESSAGE_HAS_AUTHOR
     )
     return {(row.author_platform, row.author_id) for row in connection.execute(query)}

@@ -19,7 +19,7 @@ from botservice.people.facts import BY_PERSON, MAX_TEXT, Fact, Known
 from botservice.people.queries import find_identity, ids_of
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, select_among
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import FACT_IS_ENDED, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, refused_facts
 
@@ -96,9 +96,7 @@ _IS_ALONE = (
 _IS_VISIBLE = or_(facts.c.context_id == bindparam("context"), facts.c.is_shareable.is_(True), _IS_ALONE)
 _VISIBLE = _OF_PERSON.where(_IS_VISIBLE, _IS_CURRENT).order_by(facts.c.updated_at.desc(), facts.c.id.desc())
 _ENDED = (
-    _OF_PERSON.where(_IS_VISIBLE, facts.c.ended_by.is_not(None))
-    .order_by(facts.c.valid_to.desc(), facts.c.id.desc())
-    .limit(_MOST_ENDED)
+    _OF_PERSON.where(_IS_VISIBLE, FACT_IS_ENDED).order_by(facts.c.valid_to.desc(), facts.c.id.desc()).limit(_MOST_ENDED)
 )
 _KNOWN = select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id).join(
     identities, identities.c.id == facts.c.identity_id

@@ -44,7 +44,7 @@ from botservice.people.identities import (
 from botservice.people.names import browser_account, is_browser_account
 from botservice.storage.database import Connection, Row
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import MESSAGE_HAS_AUTHOR, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, link_codes, persons, web_links, web_logins
 
@@ -190,7 +190,7 @@ def _is_known_to_others(connection: Connection, context_id: int, author: Author 
     others = select(messages.c.id).where(
         messages.c.context_id == context_id,
         MESSAGE_IS_OF_A_PERSON,
-        messages.c.author_id.is_not(None) | messages.c.author_name.is_not(None),
+        or_(MESSAGE_HAS_AUTHOR, messages.c.author_name.is_not(None)),
         messages.c.author_id.is_(None) | ~is_theirs,
     )
     return bool(connection.execute(select(exists(others))).scalar_one())

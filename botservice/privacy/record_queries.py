@@ -34,7 +34,7 @@ from botservice.storage.blobs import find_holding
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks
 from botservice.storage.tables.columns import Compressed
-from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_DONE
+from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_DONE, TURN_IS_WHOLE
 from botservice.storage.tables.conversations import blobs, deliveries, events, prompt_log, steps, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
 
@@ -105,7 +105,7 @@ _ROWS_AT_ONCE: Final = 100
 _IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finished_at.is_(None))
 _IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
 IS_OVER: Final = and_(TURN_IS_DONE, ~_IS_OWED)
-_HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
+_HAS_RECORDS = or_(TURN_IS_WHOLE, turns.c.error.is_not(None), _IS_KEPT)
 
 
 def find_turns_over(connection: Connection, after: int, context_id: int, *conditions: ColumnElement[bool]) -> list[int]:

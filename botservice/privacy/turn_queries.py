@@ -19,7 +19,7 @@ from botservice.core.states import API, Outcome, TurnStatus
 from botservice.privacy.record_queries import IS_OVER, forget_words_of, is_owed
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, is_of, select_among, sure_up_to
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, MESSAGE_IS_EXTERNAL, TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
 
 # Finding them
@@ -253,7 +253,7 @@ def ask_again(connection: Connection, turn_id: int, now: datetime) -> None:
 def drop_changes(connection: Connection, context_id: int, message_ids: Collection[int], now: datetime) -> None:
     """Drop the changes of messages that go with them: they would wait for these, with their words."""
     for chunk in chunks(message_ids):
-        names = select(messages.c.external_id).where(messages.c.id.in_(chunk), messages.c.external_id.is_not(None))
+        names = select(messages.c.external_id).where(messages.c.id.in_(chunk), MESSAGE_IS_EXTERNAL)
         is_change = (events.c.context_id == context_id) & events.c.turn_id.is_(None) & events.c.external_id.in_(names)
         leave_events(connection, is_change, now)
 

@@ -26,6 +26,7 @@ from botservice.core.states import Outcome
 from botservice.history.queries import OF_CONTEXT
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
+    DELIVERY_HAS_BUTTONS,
     MESSAGE_IS_OF_A_PERSON,
     MESSAGE_IS_SAID,
     TURN_IS_OPEN,
@@ -292,7 +293,7 @@ def list_told(connection: Connection, identity_id: int, words: Collection[str]) 
 
 _BUTTONS: Final = (
     select(deliveries.c.buttons)
-    .where(deliveries.c.turn_id == messages.c.answers_turn_id, deliveries.c.buttons.is_not(None))
+    .where(deliveries.c.turn_id == messages.c.answers_turn_id, DELIVERY_HAS_BUTTONS)
     .order_by(deliveries.c.id.desc())
     .limit(1)
     .scalar_subquery()

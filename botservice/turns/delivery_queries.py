@@ -17,6 +17,7 @@ from botservice.storage.tables.conditions import (
     DELIVERY_IS_MESSAGE,
     DELIVERY_IS_OWED,
     DELIVERY_IS_PENDING,
+    TURN_IS_COMPACTED,
     of_alias,
 )
 from botservice.storage.tables.conversations import deliveries, events, turns
@@ -30,7 +31,7 @@ _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
 # Whoever lost the conversation may have noted meanwhile that its message was sent.
 _BEGIN = _UPDATE.where(DELIVERY_IS_OWED).values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
 # What was forgotten while it was owed is not kept once it is sent.
-_IS_FORGOTTEN = exists().where(turns.c.id == deliveries.c.turn_id, turns.c.compacted_at.is_not(None))
+_IS_FORGOTTEN = exists().where(turns.c.id == deliveries.c.turn_id, TURN_IS_COMPACTED)
 _FINISH = _UPDATE.values(
     payload=case((_IS_FORGOTTEN, literal({}, deliveries.c.payload.type)), else_=deliveries.c.payload),
     buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),

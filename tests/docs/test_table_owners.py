@@ -156,11 +156,22 @@ def test_a_statement_outside_of_queries_is_found(tmp_path: Path, source):
 CONDITIONS = [each for each in vars(conditions).values() if isinstance(each, TextClause)]
 
 
-def test_the_condition_of_an_index_is_written_once():
+OF_A_COLUMN = re.compile(r"(\w+)\.(\w+) IS (NOT )?NULL")
+
+
+def ways_to_write(condition):
+    """Return a condition as a text, and as it is made of a column."""
+    found = OF_A_COLUMN.fullmatch(condition.text)
+    made = [] if found is None else [f"{found[1]}.c.{found[2]}.{'is_not' if found[3] else 'is_'}(None)"]
+    return [condition.text, *made]
+
+
+def test_a_condition_is_written_once():
     home = Path(conditions.__file__)
     paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py") if path != home]
     sources = {path: path.read_text() for path in paths if "migrations" not in path.parts}
-    copies = [(path.name, each.text) for path, source in sources.items() for each in CONDITIONS if each.text in source]
+    ways = [each for condition in CONDITIONS for each in ways_to_write(condition)]
+    copies = [(path.name, each) for path, source in sources.items() for each in ways if each in source]
     assert copies == [], f"take it from {home.name}"
 
 
