@@ -14,7 +14,7 @@ from botservice.conversation.replay import visible
 from botservice.core.errors import BotServiceError
 from botservice.core.policies import NANO
 from botservice.devtools.recorded_turn import RecordedTurn
-from botservice.devtools.replayed_answers import ReplayedAnswer, ReplayedCall, ResultOrigin
+from botservice.devtools.replayed_answers import ReplayedAnswer, ReplayedCall, ResultOrigin, find_fault
 from botservice.devtools.yaml_lines import YamlLocation
 from botservice.llm.chat import ChatMessage
 from botservice.llm.tokens import counter_for
@@ -145,7 +145,6 @@ _OF_QUESTIONS: Final = dict.fromkeys(_OF_PEOPLE, "goes with question; messages a
 _RECORDED: Final = dict.fromkeys((*_OF_PEOPLE, "tools"), "is in the record of a past turn: leave it out")
 # What a case of each kind cannot have, and why.
 _NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS, "turn": _RECORDED, "turns": _RECORDED}
-_ROLES: Final = ("system", "user", "assistant", "tool")
 
 _Readers = Mapping[str, Callable[[YamlLocation], Any]]
 
@@ -259,10 +258,8 @@ def _messages(place: YamlLocation) -> tuple[ChatMessage, ...]:
 
 def _message(place: YamlLocation) -> ChatMessage:
     message: Any = place.value()
-    if not isinstance(message, dict) or message.get("role") not in _ROLES:
-        place.refuse(f"a message has a role: {', '.join(_ROLES)}")
-    if not isinstance(message.get("content"), str | list) and not message.get("tool_calls"):
-        place.refuse("a message has a content: give it a text")
+    if fault := find_fault(message):
+        place.refuse(fault)
     return dict(message)
 
 

@@ -14,7 +14,7 @@ from botservice.llm.chat import ChatMessage
 
 SECTIONS: Final = ("notes", "window", "earlier", "person", "waiting", "documents", "found")
 """The parts of a prompt that can be left out: what is remembered, and what was said before."""
-_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
+_ROLES: Final = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,18 @@ def read_messages(text: str) -> list[ChatMessage]:
     if not isinstance(given, list) or not given:
         raise BotServiceError("the messages must be a JSON list, as --show-prompt prints it")
     for number, message in enumerate(given, 1):
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            raise BotServiceError(f'message {number} must be an object with a "role": {", ".join(sorted(_ROLES))}')
-        if not isinstance(message.get("content"), str | list) and not message.get("tool_calls"):
-            raise BotServiceError(f'message {number} has no "content": give it a text')
+        if fault := find_fault(message):
+            raise BotServiceError(f"message {number}: {fault}")
     return given
+
+
+def find_fault(message: object) -> str | None:
+    """Return what a value of a file lacks to be a chat message; None if it is one."""
+    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+        return f"a message has a role: {', '.join(_ROLES)}"
+    if not isinstance(message.get("content"), str | list) and not message.get("tool_calls"):
+        return "a message has a content: give it a text"
+    return None
 
 
 def own_words(text: str, own: Collection[str]) -> str:

@@ -178,29 +178,17 @@ async def _ending_where_refused(storage: Storage, stop: Callable[[], None]) -> A
         raise storage.refusal
 
 
-def check_split(settings: Settings, service: AgentService) -> None:
-    """Return if web servers and workers can be processes of their own.
-
-    Raises:
-        SettingsError: they cannot.
-    """
-    storage = service.storage
-    is_sqlite = DatabaseUrl.parse(settings.database_url).is_sqlite if storage is None else storage.is_sqlite
-    if is_sqlite:
+def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None:
+    """Refuse settings that do not allow for several processes, or that name people where no platform is."""
+    where = DatabaseUrl.parse(settings.database_url) if service.storage is None else service.storage
+    if is_split and where.is_sqlite:
         raise SettingsError(
             "a worker in a process of its own needs Postgres, because one process works on an SQLite file: "
             "set DATABASE_URL=postgresql://..., or run `botservice serve` alone, which does both"
         )
-
-
-def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None:
-    """Refuse settings that do not allow for several processes, or that name people where no platform is."""
-    if is_split:
-        check_split(settings, service)
     if not service.transports and service.access is None:
-        check_platforms(
-            settings.owners | settings.allowed, [plugin.name for plugin in load_plugins()]
-        )  # what transports of its own serve, it alone knows
+        # What transports of its own serve, it alone knows.
+        check_platforms(settings.owners | settings.allowed, [plugin.name for plugin in load_plugins()])
 
 
 async def _serve_web(
