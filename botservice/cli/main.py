@@ -1,34 +1,21 @@
 """The command line."""
 
-import contextlib
 import gc
-import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from botservice.cli.access import access_cli, usage
 from botservice.cli.approvals import approvals
 from botservice.cli.chat import chat
-from botservice.cli.console import (
-    AppOption,
-    MaybeContextArgument,
-    build_service,
-    counted,
-    load_settings,
-    long_work,
-    run,
-    tell,
-    with_storage,
-)
+from botservice.cli.console import AppOption, build_service, load_settings, run, tell, with_storage
 from botservice.cli.contexts import contexts_cli
 from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
+from botservice.cli.export_and_forget import export, forget
 from botservice.cli.installation import check_packages
 from botservice.cli.knowledge import knowledge_cli
 from botservice.cli.new import new
@@ -40,14 +27,6 @@ from botservice.config.setting_choices import LogLevel
 from botservice.core.errors import BotServiceError
 from botservice.core.loading import loading
 
-if TYPE_CHECKING:
-    from botservice.privacy.forgotten_counts import Forgotten
-    from botservice.storage.database import Storage
-
-_CLEANING_SECONDS = 60.0  # a large file is written again in that time, unless it is read all the while
-_CLEAN = "Its bytes have left the files of the database"
-_NOT_CLEAN = "The last traces leave the files of the database at its next clean-up: see docs/privacy.md"
-
 cli = typer.Typer(
     name="botservice",
     help="An agent for Telegram and Slack that remembers each chat, answers once and loses nothing.",
@@ -56,10 +35,6 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-PersonOption = Annotated[
-    str | None, typer.Option(metavar="PLATFORM:ID", help="A person instead of a conversation, such as telegram:42.")
-]
 
 
 @cli.callback(invoke_without_command=True)
@@ -145,76 +120,8 @@ cli.command()(replay)
 cli.command("eval")(evaluate)
 
 
-@cli.command()
-def export(
-    context: MaybeContextArgument = None,
-    person: PersonOption = None,
-    archive: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --person: write a zip file with pages to read and files.")
-    ] = None,
-) -> None:
-    """Write everything stored about a conversation or a person as JSON."""
-    from botservice.cli.contexts import find_context_id, parse_person
-    from botservice.devtools.conversations import export_context
-    from botservice.privacy.exported_data import as_values, make_archive, read_person
-
-    _check_one_of(context, person)
-
-    async def read(storage: "Storage") -> Any:
-        if context is not None:
-            return await export_context(storage, await find_context_id(storage, context))
-        return await read_person(storage, parse_person(person or ""), progress)
-
-    if archive is not None and person is None:
-        raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
-    if archive is not None:
-        _check_new(archive)
-    with long_work("export", left="Nothing is written.") as progress:
-        found = with_storage(read)
-        if archive is not None:
-            _write_archive(archive, make_archive(found, max_files_bytes=None))
-        elif person is not None:
-            found = as_values(found)
-    typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
-
-
-@cli.command()
-def forget(
-    context: MaybeContextArgument = None,
-    person: PersonOption = None,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Delete a conversation, or everything about a person, for good: messages, facts, steps, files, events."""
-    from botservice.cli.contexts import find_context_id, parse_person
-    from botservice.devtools.conversations import forget_context
-    from botservice.privacy.forgetting import forget_person
-
-    _check_one_of(context, person)
-
-    if context is not None:
-        address = context
-        number = with_storage(lambda storage: find_context_id(storage, address))
-        _confirm(yes, f"Delete everything of context {number}?")
-        with_storage(lambda storage: forget_context(storage, number))
-        typer.echo(f"context {number} is forgotten")
-        return
-    author = parse_person(person or "")
-    _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
-
-    async def erase(storage: "Storage") -> "tuple[Forgotten, bool]":
-        forgotten = await forget_person(storage, author)
-        return forgotten, storage.is_scrubbed or await storage.scrub(patience_seconds=_CLEANING_SECONDS)
-
-    gone, is_clean = with_storage(erase)
-    typer.echo(
-        f"{person} is forgotten: {counted(gone.contexts, 'conversation')} of theirs alone; in all conversations "
-        f"{counted(gone.messages, 'message')}, {counted(gone.answers, 'answer')}, {counted(gone.files, 'file')}, "
-        f"{counted(gone.facts, 'fact')} and {counted(gone.reminders, 'reminder')}. "
-        f"What others said stays. {_CLEAN if is_clean else _NOT_CLEAN}"
-    )
-
-
+cli.command()(export)
+cli.command()(forget)
 cli.command()(backup)
 cli.command()(compact)
 cli.command()(encrypt)
@@ -231,10 +138,10 @@ def doctor(
     """Test every setting, and your own bot, against the real servers, and say what to do."""
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
-    from botservice.conversation.refusal_queries import forget_refusals as forget
+    from botservice.conversation.refusal_queries import forget_refusals as delete_refusals
 
     if forget_refusals:
-        count = with_storage(lambda storage: storage.write(forget))
+        count = with_storage(lambda storage: storage.write(delete_refusals))
         typer.echo(f"Forgotten: {count}. Processes that run know it within a minute.")
     settings, findings = read_settings()
     settings.log_level = LogLevel.ERROR
@@ -244,39 +151,6 @@ def doctor(
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise typer.Exit(1)
-
-
-def _check_one_of(context: str | None, person: str | None) -> None:
-    if (context is None) == (person is None):
-        raise BotServiceError("say which: CONTEXT or --person PLATFORM:ID")
-
-
-def _check_new(file: Path) -> None:
-    """Refuse to write over what is there; a pipe or a device may be written to."""
-    with _writing(file):
-        is_there = file.is_file() or file.is_dir()
-    if is_there:
-        raise BotServiceError(f"{file} exists already: name a file that does not")
-
-
-def _write_archive(file: Path, data: bytes) -> None:
-    from botservice.storage.sqlite_files import write_private
-
-    with _writing(file):
-        write_private(file, data)
-
-
-@contextlib.contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BotServiceError(f"cannot write {file}: {error.strerror}") from error
-
-
-def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option of the same name
-    if not is_sure:
-        typer.confirm(f"{question} There is no way back", abort=True)
 
 
 def main() -> None:

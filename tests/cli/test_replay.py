@@ -108,7 +108,7 @@ def test_the_prompt_is_printed_edited_and_asked_with(talked: Run) -> None:
         ("{", "no JSON"),
         ("[]", "must be a JSON list"),
         ('[{"role": "user", "content": "a"}, {"role": "boss", "content": "b"}]', "message 2"),
-        ('[{"role": "user"}]', 'message 1: a message has a content'),
+        ('[{"role": "user"}]', "message 1: a message has a content"),
     ],
 )
 def test_messages_that_are_none_are_named(talked: Run, text: str, remedy: str) -> None:
