@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, case, delete, exists, func, insert, select, text
+from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, case, delete, exists, func, select, text
 from sqlalchemy.sql import literal_column, union_all
 
 from botservice.core.policies import Limit, Period, Scope, Unit
@@ -176,6 +176,7 @@ _USED = {
 }
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 _reserve = upserting(budget_reservations, "turn_id")
+_reserve_observer = upserting(observer_reservations, "context_id")
 
 HOOK_RATE: Final = "hook"
 """The scope of the events that a hook takes, whose name is their subject."""
@@ -254,9 +255,8 @@ def delete_reservation(connection: Connection, turn_id: int) -> None:
 
 def write_observer_reservation(connection: Connection, payer: Payer, tokens: int, cost: int, now: datetime) -> None:
     """Reserve an amount for the observer of a conversation."""
-    release_observer(connection, payer.context_id)
     values = _reservation(payer, tokens, cost, now)
-    connection.execute(insert(observer_reservations).values(context_id=payer.context_id, **values))
+    connection.execute(_reserve_observer(connection), {"context_id": payer.context_id, **values})
 
 
 def release_observer(connection: Connection, context_id: int) -> None:

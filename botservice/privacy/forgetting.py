@@ -17,7 +17,7 @@ from botservice.people.identities import Identity
 from botservice.people.queries import find_identity
 from botservice.privacy import account_queries, queries, record_queries, right_queries, turn_queries
 from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, do_in_bites, queue_facts
-from botservice.privacy.forgotten_counts import Forgotten, Here
+from botservice.privacy.forgotten_counts import NOWHERE, Forgotten, Here
 from botservice.privacy.late_messages import note_people, note_words
 from botservice.privacy.queries import Erasure
 from botservice.privacy.quotes import (
@@ -50,7 +50,7 @@ class _Carried:
     seen: int = 0
 
 
-async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
+async def forget_person(storage: Storage, person: Author, *, here: Here = NOWHERE) -> Forgotten:
     """Delete all that is a person's, on every platform that they have linked.
 
     Whole conversations go where no other person wrote. In others go their messages, the answers to them, what others
@@ -61,8 +61,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     Raises:
         StorageError: nothing is kept of this person; or they went on writing, and it has to be asked again.
     """
-    claim = None if here is None else here.claim
-    await clean_all(storage, claim)  # an earlier process may have been cut off before that
+    await clean_all(storage, here.claim)  # an earlier process may have been cut off before that
 
     def find(connection: Connection) -> tuple[list[Author], list[int], Identity | None, bool]:
         accounts, known = account_queries.accounts_of(connection, person), find_identity(connection, person)
@@ -72,8 +71,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     accounts, context_ids, known, is_in_ledger = await storage.read(find, is_long=True)
     if not context_ids and known is None and not is_in_ledger:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
-    but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
-    await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
+    await storage.write(lambda connection: note_people(connection, accounts, here.turn_id, storage.now()))
     told = _Carried()
     gone = await _forget_told(storage, context_ids, accounts, told)
     for _ in range(_MOST_ROUNDS):
@@ -82,17 +80,17 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
             gone += await _forget_in(storage, context_id, accounts, told, here)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
-            lambda connection: account_queries.forget_whom(connection, accounts, known, but, storage.now())
+            lambda connection: account_queries.forget_whom(connection, accounts, known, here.context_id, storage.now())
         )
         gone += last
         if not context_ids:
             _, carried_since = await _forget_carried(storage, told.words, after=told.seen)
-            await clean_and_scrub(storage, claim)
+            await clean_and_scrub(storage, here.claim)
             return gone + carried_since
     raise StorageError("this person went on writing while everything was deleted: ask again, to delete the rest")
 
 
-async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> Forgotten:
+async def forget_chat(storage: Storage, context_id: int, *, here: Here = NOWHERE) -> Forgotten:
     """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
 
     def forget_facts(connection: Connection) -> Forgotten:
@@ -105,17 +103,17 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
         queries.lock_chat(connection, context_id)
         facts, now = forget_facts(connection), storage.now()
         right_queries.drop_exports(connection, context_id, now)
-        return facts + queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)
+        return facts + queries.delete_chat(connection, context_id, but_turn=here.turn_in(context_id), now=now)
 
     gone = await storage.write(forget_facts)  # first: they are found by what was said there
     gone += await _empty(storage, context_id, here, _Carried())
     gone += await storage.write(forget)
-    await clean_and_scrub(storage, None if here is None else here.claim)
+    await clean_and_scrub(storage, here.claim)
     return gone
 
 
 async def forget_messages(
-    storage: Storage, context_id: int, message_ids: Collection[int] | Author, *, here: Here | None = None
+    storage: Storage, context_id: int, message_ids: Collection[int] | Author, *, here: Here = NOWHERE
 ) -> Forgotten:
     """Delete messages of people with all that came of them, also in other chats.
 
@@ -135,7 +133,7 @@ async def forget_messages(
     def forget_elsewhere(connection: Connection, said: ForgottenWords) -> Forgotten:
         now = storage.now()
         queue_facts(connection, facts_from(connection, context_id, said.message_ids), now)
-        note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
+        note_words(connection, context_id, author or said.external_ids, here.turn_id, now)
         return _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
 
     said, told = await storage.read(tell, is_long=True)
@@ -145,7 +143,7 @@ async def forget_messages(
     for other in sorted(repeating - {context_id}):
         gone += await _take_out(storage, other, lambda _: said)
     gone += await _take_out(storage, context_id, find, here, forget_elsewhere)
-    await clean_and_scrub(storage, None if here is None else here.claim)
+    await clean_and_scrub(storage, here.claim)
     return gone
 
 
@@ -153,7 +151,7 @@ async def _take_out(
     storage: Storage,
     context_id: int,
     find: Callable[[Connection], ForgottenWords],
-    here: Here | None = None,
+    here: Here = NOWHERE,
     before: Callable[[Connection, ForgottenWords], Forgotten] = lambda _, __: Forgotten(),
 ) -> Forgotten:
     """Take words, and what repeats them, out of a chat that stays.
@@ -180,7 +178,7 @@ async def _take_out(
 
 
 async def _forget_in(
-    storage: Storage, context_id: int, accounts: Sequence[Author], told: _Carried, here: Here | None
+    storage: Storage, context_id: int, accounts: Sequence[Author], told: _Carried, here: Here
 ) -> Forgotten:
     """Delete what is some accounts' of one chat, or all of it where no other person wrote."""
     find_events = partial(account_queries.find_events_naming, context_id=context_id, accounts=accounts)
@@ -210,12 +208,12 @@ async def _forget_in(
     return gone + await _take_out(storage, context_id, find, here, forget_elsewhere)
 
 
-async def _empty(storage: Storage, context_id: int, here: Here | None, told: _Carried) -> Forgotten:
+async def _empty(storage: Storage, context_id: int, here: Here, told: _Carried) -> Forgotten:
     """Delete what is over of a chat that goes whole, a little at a time; return what was deleted.
 
     A process that is cut off in between finds the chat again by its last message, which stays until the rest goes.
     """
-    now, gone, but_turn = storage.now(), Forgotten(), None if here is None else here.turn_id
+    now, gone, but_turn = storage.now(), Forgotten(), here.turn_id
     up_to = await storage.read(lambda connection: queries.last_said(connection, context_id), is_long=True)
 
     def forget_turns(connection: Connection, ids: list[int]) -> None:
@@ -290,13 +288,12 @@ def _erase_elsewhere(
     return gone + _erase_carried(connection, since, words, now)[0]
 
 
-def _find_erasure(connection: Connection, context_id: int, said: ForgottenWords, here: Here | None = None) -> Erasure:
+def _find_erasure(connection: Connection, context_id: int, said: ForgottenWords, here: Here = NOWHERE) -> Erasure:
     """Find what is deleted with a person's messages, by looking through the whole conversation."""
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
-    but_turn = _turn_of(here, context_id)
     seen = turn_queries.find_seen(connection, context_id, own, quotes.held)
-    return Erasure(context_id, own, quotes.answers, quotes.held, but_turn, seen)
+    return Erasure(context_id, own, quotes.answers, quotes.held, here.turn_in(context_id), seen)
 
 
 def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten:
@@ -311,14 +308,9 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
     return gone + Forgotten(facts=known - queries.count_facts_from(connection, held))
 
 
-def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
+def _erase_alone(connection: Connection, context_id: int, here: Here, now: datetime) -> Forgotten:
     """Erase a conversation in which no other person wrote; return what was deleted."""
     right_queries.drop_exports(connection, context_id, now)
     account_queries.forget_chat_notices(connection, context_id)
     account_queries.note_forgotten(connection, context_id, now)
-    return queries.delete_chat(connection, context_id, but_turn=_turn_of(here, context_id), now=now)
-
-
-def _turn_of(here: Here | None, context_id: int) -> int | None:
-    """Return the turn in which this is asked for, if that is in a conversation."""
-    return here.turn_id if here is not None and here.context_id == context_id else None
+    return queries.delete_chat(connection, context_id, but_turn=here.turn_in(context_id), now=now)

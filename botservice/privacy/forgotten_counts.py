@@ -1,6 +1,7 @@
 """What was forgotten, in numbers; and where that was asked for."""
 
 from dataclasses import astuple, dataclass
+from typing import Final
 
 from botservice.storage.claims import Claim
 
@@ -36,6 +37,14 @@ class Here:
         claim: On the conversation.
     """
 
-    context_id: int
-    turn_id: int
+    context_id: int | None = None
+    turn_id: int | None = None
     claim: Claim | None = None
+
+    def turn_in(self, context_id: int) -> int | None:
+        """Return the turn, if it is one of a conversation."""
+        return self.turn_id if self.context_id == context_id else None
+
+
+NOWHERE: Final = Here()
+"""Where what is forgotten is asked for in no conversation, such as on the command line."""
