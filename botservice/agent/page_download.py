@@ -44,9 +44,11 @@ def is_of_this_machine(address: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as asking:
+            if family == socket.AF_INET:  # an interface speaks to all its own addresses of version 4 from its first one
+                asking.bind((address, 0))
             asking.connect((address, port))
             return str(asking.getsockname()[0]) == address
-    except OSError:  # there is no way to it, or no IPv6
+    except OSError:  # it is another machine's, there is no way to it, or no IPv6
         return False
 
 

@@ -167,9 +167,12 @@ async def test_no_proxy_of_the_environment_is_asked(web: PagesWeb, fetcher: Page
     assert (await fetcher.fetch(PageAddress.read("http://good.example/"))).data == b"hello"
 
 
-async def test_a_public_address_of_this_machine_itself_is_not_read(web: PagesWeb, fetcher, monkeypatch) -> None:
+@pytest.mark.parametrize("own", ["127.0.0.1", "127.0.0.2"])  # the first of its interface, and another one
+async def test_a_public_address_of_this_machine_itself_is_not_read(
+    own: str, web: PagesWeb, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(page_download, "is_public", lambda _: True)  # as if the loopback interface had public addresses
-    web.names["own.example"] = [PUBLIC, "127.0.0.1"]
+    web.names["own.example"] = [PUBLIC, own]
     with pytest.raises(PageRefused, match="public"):
         await fetcher.fetch(PageAddress.read("http://own.example/"))
     assert web.connected == []
