@@ -85,17 +85,23 @@ class Unpacker:
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise PageRefused("the page is packed in a way that was not asked for")
         self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in encoding else None
-        self._left = most_bytes
+        self._left = self._left_packed = most_bytes
         self.data = bytearray()
 
     @property
     def is_full(self) -> bool:
-        """Whether there is more than may be read."""
-        return self._left < 0
+        """Whether there is more than may be read, packed or unpacked."""
+        return min(self._left, self._left_packed) < 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no more is to be read: there is too much, or what is packed has come to its end."""
+        return self.is_full or (self._zlib is not None and self._zlib.eof)
 
     def add(self, piece: bytes) -> None:
         """Take the next piece."""
-        while piece and not self.is_full:
+        packed = len(piece)
+        while piece and not self.is_done:
             if self._zlib is None:
                 unpacked, piece = piece, b""
             else:
@@ -103,9 +109,10 @@ class Unpacker:
                     unpacked = self._zlib.decompress(piece, _PIECE)
                 except zlib.error:
                     raise PageRefused("the page is damaged") from None
-                piece = b"" if self._zlib.eof else self._zlib.unconsumed_tail
+                piece = self._zlib.unconsumed_tail
             self.data += unpacked[: max(self._left, 0)]
             self._left -= len(unpacked)
+        self._left_packed -= packed
 
 
 def decode(data: bytes, charset: str | None) -> str:
@@ -257,7 +264,7 @@ class PageFetcher:
         unpacker = Unpacker(headers.get("content-encoding", "").strip().lower(), self._limits.most_bytes)
         async for piece in response.aiter_raw():
             unpacker.add(piece)
-            if unpacker.is_full:
+            if unpacker.is_done:
                 break
         if unpacker.is_full and kind == "pdf":
             raise PageRefused("the file is too large to be read")

@@ -79,6 +79,23 @@ async def test_a_page_that_unpacks_to_gigabytes_is_cut(web: PagesWeb, fetcher: P
 
 
 @pytest.mark.parametrize(
+    ("start", "is_cut"), [(gzip.compress(b"small"), False), (gzip.compress(b"")[:10], True)], ids=["over", "endless"]
+)
+async def test_no_more_is_read_of_what_unpacks_to_nothing(
+    web: PagesWeb, fetcher: PageFetcher, start: bytes, is_cut: bool
+) -> None:
+    async def answer(reader, writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\n\r\n" + start)
+        while True:  # packed pieces of no length; behind the end of what is packed they are anything
+            writer.write(b"\x00\x00\x00\xff\xff" * 10_000)
+            await writer.drain()
+
+    web.pages["site.example/"] = answer
+    found = await fetcher.fetch(HERE)
+    assert (found.data, found.is_cut) == (b"" if is_cut else b"small", is_cut)
+
+
+@pytest.mark.parametrize(
     ("answer", "why"),
     [
         (page(b"x", "text/plain", Content_Encoding="br"), "packed"),
