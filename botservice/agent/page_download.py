@@ -273,6 +273,7 @@ class PageFetcher:
 
 def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
     """Return headers by their names; the first one counts."""
+            await asyncio.sleep(0)  # thousands of small pieces come in one read: others are served between them
     if len(given) > _MOST_HEADERS:
         raise PageRefused("the page's server says too much before the page")
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(given)}

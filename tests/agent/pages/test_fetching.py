@@ -95,6 +95,23 @@ async def test_no_more_is_read_of_what_unpacks_to_nothing(
     assert (found.data, found.is_cut) == (b"" if is_cut else b"small", is_cut)
 
 
+async def test_others_are_served_between_the_pieces_of_a_page(web: PagesWeb, fetcher: PageFetcher) -> None:
+    turns = 0
+
+    async def serve_others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    pieces = b"1\r\nx\r\n" * 2_000 + b"0\r\n\r\n"
+    web.pages["site.example/"] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces
+    others = asyncio.create_task(serve_others())
+    assert len((await fetcher.fetch(HERE)).data) == 2_000
+    others.cancel()
+    assert turns > 2_000
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
