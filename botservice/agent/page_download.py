@@ -255,7 +255,7 @@ class PageFetcher:
                 return await self._read(response, address)
 
     async def _read(self, response: httpx2.Response, address: PageAddress) -> FetchedPage | PageAddress:
-        headers = _read_headers(response.headers.raw)
+        headers = _read_headers(response.headers)
         if response.status_code in _REDIRECTS and "location" in headers:
             return address.join(headers["location"])
         if response.status_code != 200:
@@ -271,12 +271,12 @@ class PageFetcher:
         return FetchedPage(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
 
 
-def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+def _read_headers(given: httpx2.Headers) -> Mapping[str, str]:
     """Return headers by their names; the first one counts."""
             await asyncio.sleep(0)  # thousands of small pieces come in one read: others are served between them
-    if len(given) > _MOST_HEADERS:
+    if len(given.raw) > _MOST_HEADERS:
         raise PageRefused("the page's server says too much before the page")
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(given)}
+    return dict(reversed(given.multi_items()))
 
 
 def _read_type(header: str) -> tuple[str, str | None]:
@@ -286,7 +286,7 @@ def _read_type(header: str) -> tuple[str, str | None]:
     name = said.get_content_type() if header else "text/html"
     try:
         charset = said.get_content_charset()
-    except ValueError:  # it is written as nobody can read it
+    except (TypeError, ValueError):  # it is written as nobody can read it
         charset = None
     if name in _HTML:
         return "html", charset

@@ -32,7 +32,17 @@ async def test_a_page_comes_with_its_kind_and_its_last_address(web: PagesWeb, fe
     assert "Accept-Encoding: gzip\r\n" in web.requests[1]
 
 
-@pytest.mark.parametrize("kind", ["text/html; charset*=a%00b''x", f"text/html; {'a=b; ' * 60}charset=latin-1"])
+@pytest.mark.parametrize("location", ["/ü/Ü", "/%C3%BC/%C3%9C"])
+async def test_a_redirect_in_utf_8_leads_where_it_says(web: PagesWeb, fetcher: PageFetcher, location: str) -> None:
+    web.pages["site.example/"] = redirect(location)
+    web.pages["site.example/%C3%BC/%C3%9C"] = page("here", "text/plain")
+    assert (await fetcher.fetch(HERE)).data == b"here"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/html; charset*=a%00b''x", "text/html; charset*=a; charset*0=b", f"text/html; {'a=b; ' * 60}charset=latin-1"],
+)
 async def test_a_kind_that_nobody_can_read_in_short_names_no_encoding(
     web: PagesWeb, fetcher: PageFetcher, kind
 ) -> None:
