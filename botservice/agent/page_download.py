@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.message import Message as Headers
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -239,6 +239,12 @@ class PageFetcher:
 
     async def _ask_at(self, number: str, address: PageAddress) -> FetchedPage | PageAddress:
         wait = self._limits.wait_seconds
+        opened = contextlib.AsyncExitStack()
+
+        async def keep(event: str, info: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":
+                opened.push_async_callback(info["return_value"].aclose)
+
         request = httpx2.Request(
             "GET",
             address.url.copy_with(host=number),
@@ -246,10 +252,11 @@ class PageFetcher:
             extensions={
                 "timeout": {"connect": wait, "read": wait, "write": wait, "pool": wait},
                 "sni_hostname": address.host,
+                "trace": keep,  # httpcore2 forgets a connection that is cancelled while TLS begins
             },
         )
         # One connection for one request: nothing of one page is left for another.
-        async with self._connect(self._tls or tls_context()) as connection:
+        async with opened, self._connect(self._tls or tls_context()) as connection:
             response = await connection.handle_async_request(request)
             async with contextlib.aclosing(response):
                 return await self._read(response, address)
@@ -266,6 +273,7 @@ class PageFetcher:
             unpacker.add(piece)
             if unpacker.is_done:
                 break
+            await asyncio.sleep(0)  # thousands of small pieces come in one read: others are served between them
         if unpacker.is_full and kind == "pdf":
             raise PageRefused("the file is too large to be read")
         return FetchedPage(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
@@ -273,7 +281,6 @@ class PageFetcher:
 
 def _read_headers(given: httpx2.Headers) -> Mapping[str, str]:
     """Return headers by their names; the first one counts."""
-            await asyncio.sleep(0)  # thousands of small pieces come in one read: others are served between them
     if len(given.raw) > _MOST_HEADERS:
         raise PageRefused("the page's server says too much before the page")
     return dict(reversed(given.multi_items()))

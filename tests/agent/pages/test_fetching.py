@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import gzip
 import socket
 import threading
@@ -167,6 +168,31 @@ async def test_a_server_that_drips_is_left_in_time(web: PagesWeb, drip: bytes) -
         await fetcher.fetch(HERE)
     async with asyncio.timeout(30):
         await is_left.wait()
+
+
+async def test_a_connection_is_closed_where_it_is_cancelled_before_tls_is_spoken() -> None:
+    is_open, is_closed = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)  # the client's first words
+        is_open.set()
+        await reader.read()
+        writer.close()
+        is_closed.set()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        web = PagesWeb()
+        web.port = server.sockets[0].getsockname()[1]
+        fetcher = PageFetcher(resolve=web.resolve, connect=web.connect)
+        fetching = asyncio.create_task(fetcher.fetch(PageAddress.read("https://site.example/")))
+        await is_open.wait()
+        fetching.cancel()
+        gc.disable()
+        try:
+            async with asyncio.timeout(30):
+                await is_closed.wait()
+        finally:
+            gc.enable()
 
 
 async def test_https_is_checked_by_the_name_and_not_by_the_number(tmp_path) -> None:
