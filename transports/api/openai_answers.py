@@ -5,7 +5,6 @@ Source: the API reference of OpenAI, "Chat Completions" and "Responses", with th
 
 import json
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from botservice.core.messages import TokenUsage
 DONE: Final = "data: [DONE]\n\n"
 
 
-class AnswerFormat(ABC):
+class _Answer:
     """One answer in the form of one API.
 
     Args:
@@ -27,28 +26,8 @@ class AnswerFormat(ABC):
         self._has_usage = has_usage
         self._id = uuid.uuid4().hex
 
-    @abstractmethod
-    def whole(self, text: str, usage: TokenUsage) -> Mapping[str, Any]:
-        """Return the body of a whole answer."""
 
-    @abstractmethod
-    def begin(self) -> Iterator[str]:
-        """Yield how a stream begins."""
-
-    @abstractmethod
-    def piece(self, text: str) -> Iterator[str]:
-        """Yield the next piece of the text."""
-
-    @abstractmethod
-    def end(self, text: str, usage: TokenUsage) -> Iterator[str]:
-        """Yield how a stream ends."""
-
-    @abstractmethod
-    def fail(self, message: str) -> Iterator[str]:
-        """Yield how a stream ends that cannot go on."""
-
-
-class ChatFormat(AnswerFormat):
+class ChatFormat(_Answer):
     """Chat Completions."""
 
     def whole(self, text: str, usage: TokenUsage) -> Mapping[str, Any]:
@@ -85,7 +64,7 @@ class ChatFormat(AnswerFormat):
         return {"id": f"chatcmpl-{self._id}", "object": kind, "created": self._created, "model": self._model}
 
 
-class ResponsesFormat(AnswerFormat):
+class ResponsesFormat(_Answer):
     """Responses."""
 
     def __init__(self, model: str, created: int, *, has_usage: bool) -> None:
@@ -144,6 +123,9 @@ class ResponsesFormat(AnswerFormat):
     def _event(self, kind: str, **fields: Any) -> str:
         self._number += 1
         return f"event: {kind}\n" + _data({"type": kind, "sequence_number": self._number, **fields})
+
+
+AnswerFormat = ChatFormat | ResponsesFormat
 
 
 def _part(text: str) -> dict[str, Any]:
