@@ -7,7 +7,7 @@ that has kept.
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,7 +30,7 @@ _LARGEST: Final = 1e12  # number that is shown as progress
 _URL_REQUIRED: Final = -32042  # MCP 2025-11-25, URLElicitationRequiredError
 _INVALID_PARAMS: Final = -32602
 
-Send = Callable[..., Awaitable[Any]]
+Send = Callable[..., Coroutine[Any, Any, Any]]
 """Calls the tool once, with `input_responses` and `request_state`."""
 
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.tool_outputs import OutputError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.types import CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ErrorData
 
 HELD_SECONDS: Final = 3_600.0  # how long a call stays open for an answer
-Make = Callable[[], Awaitable[Any]]
+Make = Callable[[], Coroutine[Any, Any, Any]]
 Known = dict[str, dict[str, Any]]
 """The results of questions that were answered before, by their digest."""
 
@@ -73,7 +73,7 @@ class OpenCall:
         """
         self._question = asyncio.get_running_loop().create_future()
         if not isinstance(step, dict):
-            self._task = asyncio.create_task(_await(step), name="mcp-call")
+            self._task = asyncio.create_task(step(), name="mcp-call")
             self._task.add_done_callback(self._give_up)
             self._task.add_done_callback(lambda _: ended())
         elif self.is_held and self._reply is not None:
@@ -244,10 +244,6 @@ def known_results(questions: tuple[ToolQuestion, ...], replies: tuple[Reply, ...
     """Return the results of answered questions, by their digest."""
     pairs = zip(questions, replies, strict=True)
     return {digest_of(question): as_result(reply, question) for question, reply in pairs}
-
-
-async def _await(call: Make) -> Any:
-    return await call()
 
 
 def lost(name: str, replies: tuple[Reply, ...]) -> OutputError:

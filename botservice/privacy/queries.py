@@ -340,15 +340,10 @@ def read_answers(
     return [*select_among(connection, query, messages.c.id, ids), *by_turns]
 
 
-def find_every_answer(connection: Connection, context_id: int) -> Sequence[int]:
-    """Return all that the assistant said in a chat."""
-    return find_answers_holding(connection, context_id, None, after=-1)
-
-
 def find_answers_holding(
-    connection: Connection, context_id: int, texts: Collection[str] | None, *, after: int
+    connection: Connection, context_id: int, texts: Collection[str] | None = None, *, after: int = -1
 ) -> list[int]:
-    """Return the answers behind a position that hold one of some texts, or all of them."""
+    """Return the answers behind a position that hold one of some texts; by default, all answers of a chat."""
     later = select(messages.c.id, messages.c.text).where(
         messages.c.context_id == context_id, messages.c.position > after, MESSAGE_IS_NOT_OF_A_PERSON
     )

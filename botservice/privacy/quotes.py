@@ -12,7 +12,6 @@ from botservice.core.messages import Author
 from botservice.core.quoting import quote_inside
 from botservice.privacy.queries import (
     find_answers_holding,
-    find_every_answer,
     find_sent,
     find_silent,
     is_alone,
@@ -136,7 +135,7 @@ def telling_words_of(connection: Connection, context_id: int, accounts: Collecti
     said = read_words(connection, context_id, ids)
     if not is_alone(connection, context_id, accounts):
         return telling_words(connection, context_id, said)
-    return said.with_answers(connection, context_id, find_every_answer(connection, context_id)).answer_texts
+    return said.with_answers(connection, context_id, find_answers_holding(connection, context_id)).answer_texts
 
 
 def telling_words(connection: Connection, context_id: int, said: ForgottenWords) -> Collection[str]:
