@@ -53,7 +53,7 @@ async def test_without_the_scope_of_reactions_the_rest_works(api: SlackApi) -> N
     api.world.scopes = set(bot_scopes()) - {"reactions:read"}
     found = await finding(**own(api))
     assert not found.is_wrong
-    assert 'not heard, without "reactions:read"' in found.text
+    assert 'not received, without "reactions:read"' in found.text
     assert "canvases" not in found.text
 
 
