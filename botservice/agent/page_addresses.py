@@ -3,7 +3,9 @@
 import ipaddress
 import re
 from dataclasses import dataclass
+from string import printable
 from typing import Final
+from urllib.parse import quote
 
 import httpx2
 
@@ -96,7 +98,8 @@ def addresses_in(text: str) -> frozenset[str]:
     Whether the signs around one belong to it is unknown: it is there with them and without.
     """
     parts = [part for part in _AROUND.split(text) if "." in part]
-    return frozenset(_exact(each) for part in parts for each in (part, part.lstrip(_STYLES).rstrip(_BEHIND)))
+    spelled = frozenset(each for part in parts for each in (part, part.lstrip(_STYLES).rstrip(_BEHIND)))
+    return frozenset(_exact(quote(each, safe=printable, errors="replace")) for each in spelled)
 
 
 def _exact(address: str) -> str:
