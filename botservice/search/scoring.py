@@ -181,9 +181,8 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
     for first in range(0, len(evidence), at_once):
         strength = _strength(evidence[first : first + at_once], columns, weights)
         worth = gains[first : first + at_once]
-        for row, reached in zip(worth * strength, worth * talk.near(np.minimum(strength, 1)), strict=True):
-            own += row
-            around += reached
+        own += np.add.reduce(worth * strength, axis=0)
+        around += np.add.reduce(worth * talk.near(np.minimum(strength, 1)), axis=0)
         found.append(strength)
     best = float(own.max(initial=0))
     own, around = scaled(own), scaled(around)
