@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 # Python 3.11 knows it since 3.11.4.
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-RELEASES = ("1.2.0",)
+RELEASES = ("1.3.0",)
 HELD, EARLY, LATE, OWED = 1000, 1001, 1002, 1003
 BOTH, SAID_TO_BOTH = range(2000, 2010), 4
 QUEUED = "SELECT count(*) FROM events WHERE kind = 'forget'"
