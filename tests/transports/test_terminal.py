@@ -24,7 +24,8 @@ from botservice.storage.database import Connection
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.terminal.app import TerminalTransport
-from transports.terminal.screens import visible
+from transports.terminal.lines import PlainLines
+from transports.terminal.screens import PlainScreen, visible
 
 LIMIT_SECONDS = 60.0
 
@@ -262,7 +263,8 @@ async def test_an_answer_that_comes_while_the_terminal_looks_for_its_end_is_no_m
 
     target = io.StringIO()
     async with asyncio.timeout(LIMIT_SECONDS), Watched.open(sqlite_url) as storage:
-        transport = TerminalTransport(session_id="s", source=io.StringIO("hello\n"), target=target)
+        lines, screen = PlainLines(io.StringIO("hello\n")), PlainScreen(target, is_interactive=False)
+        transport = TerminalTransport("s", lines, screen, is_interactive=False)
         service = AgentService(FunctionsBasedAgent([], ScriptedChatLLM(reply), search_k=0), storage)
         worker = Worker(storage, service.options, [transport])
         await worker.start()
