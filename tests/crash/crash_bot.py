@@ -1,5 +1,6 @@
 """The bot that the crash tests kill: its tools write down when they run, so that another person can count."""
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, OpenAIChatLLM, tool
 
 _LOG = Path(os.environ["CRASH_TOOL_LOG"])
+_GATE = _LOG.with_name("gate")  # a pipe that a payment waits at for somebody to write, where there is one
 _MOMENT = _LOG.with_name("moment")  # at which a transfer ends its own process, once
 
 
@@ -19,6 +21,8 @@ def _note(line: str) -> None:
 async def pay(invoice: str) -> str:
     """Pay an invoice: it must never happen twice."""
     _note(f"pay {invoice}")
+    if _GATE.exists():
+        await asyncio.to_thread(_GATE.read_bytes)
     return f"paid {invoice}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from crash.served import WarmBot
 from crash.watching import is_ready, rows, said, settings, wait_for
 from standins.bot_api import BotApi
-from standins.openai_api import Gate, OpenAIApi, Reply
+from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -110,6 +110,72 @@ def test_a_replica_that_wakes_up_in_the_middle_of_an_answer_leaves_what_another_
             api.person_says(f"@{api.username} again", chat_id=group)
             api.wait_until(lambda: len(api.visible_texts(group)) == 2, timeout=60, what="it works again")
             assert api.visible_texts(group) == ["from the other"] * 2
+
+
+def paying(body: dict[str, Any]) -> Reply:
+    """Pay, and say what came of it."""
+    last = body["messages"][-1]
+    return (
+        Reply(text=last["content"])
+        if last["role"] == "tool"
+        else Reply(tool_calls=[ToolUse("pay", {"invoice": last["content"]})])
+    )
+
+
+def test_a_replica_that_wakes_up_in_a_tool_goes_no_further(folders: list[Path], postgres_url: str) -> None:
+    log, gate = folders[0] / "tools.log", folders[0] / "gate"
+    log.touch()
+    os.mkfifo(gate)
+    told = []
+
+    def model(body: dict[str, Any]) -> Reply:
+        reply = paying(body)
+        told.extend([reply.text] if reply.text else [])
+        return reply
+
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url) | {"CRASH_TOOL_LOG": str(log)}
+        one, two = (WarmBot(folder, "--app", "crash_bot:service", **wires) for folder in folders)
+        with one, two:
+            one.start()
+            two.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says("7", chat_id=CHAT)
+            with gate.open("wb"):  # the tool waits there by now
+                os.kill(one.pid, signal.SIGSTOP)
+                api.wait_until(lambda: api.visible_texts(CHAT), timeout=60, what="the other answers")
+                gate.unlink()
+            os.kill(one.pid, signal.SIGCONT)
+            wait_for(lambda: "storage.connection_lost" in one.log or "claim_lost" in one.log)
+            wait_for(lambda: is_ready(one))
+            api.person_says("8", chat_id=CHAT)
+            api.wait_until(lambda: len(api.visible_texts(CHAT)) == 2, timeout=60, what="it works again")
+            first, second = api.visible_texts(CHAT)
+    assert "unknown" in first
+    assert second == "paid 8"
+    assert log.read_text().splitlines() == ["pay 7", "pay 8"]
+    assert told == [first, second], "nobody asks a model with what a tool gave whose turn has gone on elsewhere"
+    assert said(postgres_url) == [("user", "7"), ("assistant", first), ("user", "8"), ("assistant", "paid 8")]
+
+
+def test_a_process_that_hangs_keeps_its_file_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    model = Model()
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        wires = settings(llm, api, f"sqlite:///{tmp_path / 'bot.db'}")
+        with WarmBot(tmp_path, **wires) as one, WarmBot(tmp_path, **wires) as two:
+            one.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says("go", chat_id=CHAT)
+            llm.wait_for_call()
+            os.kill(one.pid, signal.SIGSTOP)
+            with pytest.raises(AssertionError, match=f"another process works on .*its id is {one.pid}"):
+                two.start()
+            model.gate.open()
+            os.kill(one.pid, signal.SIGCONT)
+            api.wait_until(lambda: api.visible_texts(CHAT) == ["from the first"], timeout=60, what="it goes on")
+            api.person_says("again", chat_id=CHAT)
+            api.wait_until(lambda: len(api.visible_texts(CHAT)) == 2, timeout=60, what="it works on")
+    assert model.calls == 2
 
 
 class Web(WarmBot):
