@@ -40,7 +40,7 @@ class SharedRefusals:
         self._read_at[storage] = self._clock()
         now = storage.now()
         try:
-            found = await storage.read(lambda connection: list_refusals(connection, now), is_short=True)
+            found = await storage.read(lambda connection: list_refusals(connection, now))
         except BotServiceError as error:
             logger.info("model.refusals_not_read", extra={"reason": type(error).__name__})
             return

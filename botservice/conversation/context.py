@@ -125,7 +125,7 @@ class AgentContext:
                 None if known is None else (known, read_snapshot(connection, known, recents=RecentMessages.of(storage)))
             )
 
-        found = await storage.read(read, is_short=True)
+        found = await storage.read(read)
         if found is None:
             now = storage.now()
             context_id = await storage.write(
@@ -263,7 +263,7 @@ class AgentContext:
             with_steps=with_steps,
             recents=RecentMessages.of(self.storage),
         )
-        self.show(await self.storage.read(read, is_short=True))
+        self.show(await self.storage.read(read))
 
     def show(self, snapshot: Snapshot) -> None:
         """Set everything to what `read_snapshot` has read, with what a program put in and nobody has stored yet.

@@ -13,12 +13,10 @@ from botservice.conversation.queries import delete_steps, insert_steps, list_ste
 from botservice.history.recent import Recent
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
-from botservice.storage.readers import leave_to_thread
 
 _LONG_BYTES: Final = 768  # what is shorter stays in its step; longer ones are kept once per context
 _BLOB: Final = re.compile(r'\{"\$blob":"([0-9a-f]{64})"\}')
 _LARGEST_NUMBER = 2**31
-_READ_INLINE = 64_000  # characters of steps: a thread reads more
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +216,6 @@ def read_steps(
         recent: Messages of the context that are known without reading.
     """
     rows = list_steps(connection, context_id, turn_ids)
-    if sum(len(row.data) for row in rows) > _READ_INLINE:
-        leave_to_thread(connection)
     digests = {digest for row in rows for digest in _BLOB.findall(row.data)}
     files = read_blobs(connection, context_id, digests) if digests else {}
 

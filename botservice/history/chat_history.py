@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.edit_queries import delete_rows
@@ -26,11 +28,10 @@ from botservice.history.queries import (
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import Bounds, NewMessage, read_messages, told_apart
 from botservice.history.search_values import Question, SearchHit, TimeRange, merge_hits
-from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
+from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.blobs import sweep_files
 from botservice.storage.database import Connection, Storage
-from botservice.storage.readers import READ_ERRORS
 from botservice.storage.statements import LARGEST_ID
 
 if TYPE_CHECKING:
@@ -204,14 +205,14 @@ class ChatHistory:
         """
         message, counter = self._last_user_message, counter_for(model)
         if message is None:
-            return Recall(also_read=await self._storage.read(also_read, is_short=is_quick(selector)))
+            return Recall(also_read=await self._storage.read(also_read))
         asked = (message, selector, search_k, model, room and room.tokens)
         last = self._last_recall if self._last_recall is not None and self._last_recall.asked == asked else None
 
         def read(connection: Connection) -> tuple[Bounds, Recall]:
             return self._read_window(connection, message, selector, counter, also_read, last)
 
-        bounds, seen = await self._storage.read(read, is_short=is_quick(selector))
+        bounds, seen = await self._storage.read(read)
         found = seen.found
         if not (seen.is_whole or (last is not None and last.bounds == bounds) or not search_k):
             await search_indexes(self._storage)  # reading a question needs the same modules
@@ -296,7 +297,7 @@ class ChatHistory:
             if not found or room is None:
                 return found
             return room.fill(found, question.text)
-        except READ_ERRORS:
+        except SQLAlchemyError:
             raise
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})
@@ -355,7 +356,7 @@ class ChatHistory:
     async def refresh(self) -> None:
         """Reload changes that others have made to this history."""
         self._last_user_message = await self._storage.read(
-            lambda connection: find_last_user_message(connection, self._context_id), is_short=True
+            lambda connection: find_last_user_message(connection, self._context_id)
         )
 
     def remember_last(self, message: Message | None) -> None:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from botservice.core.messages import Author, Message
 from botservice.history.context_index import ContextIndex
 from botservice.history.queries import find_state, list_at, read_by_id
@@ -21,7 +23,6 @@ from botservice.llm.tokens import TokenCounter
 from botservice.search.documents import is_question
 from botservice.search.scoring import Ranking
 from botservice.storage.database import Connection, Row, Storage
-from botservice.storage.readers import READ_ERRORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +152,7 @@ class SearchIndexes:
                 is_current = entry.catch_up(connection, state, self._model_key, self._recent)
                 yield entry, state if is_current else None
                 size = entry.index.size_bytes + _ENTRY_BYTES
-        except READ_ERRORS:
+        except SQLAlchemyError:
             raise  # nothing was taken in: the index is as it was
         except BaseException:
             self.forget(context_id)  # it may be half of what it was to be

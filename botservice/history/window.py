@@ -12,7 +12,6 @@ from botservice.history.recent import Kept, Recent
 from botservice.history.rows import read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.storage.database import Connection
-from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import LARGEST_ID
 
 CONVERSATION = frozenset({Role.USER, Role.ASSISTANT})
@@ -152,14 +151,6 @@ def _choose_length(run: Sequence[_Numbered], starts: Sequence[int], older: Itera
     return max(eligible, key=lambda place: (steps.get(place, 0), place), default=len(run) - 1) + 1
 
 
-_QUICK = (NoMessages, MessageWindowMessageSelector, TokenWindowMessageSelector, SteadyWindowMessageSelector)
-
-
-def is_quick(selector: MessageSelector) -> bool:
-    """Return whether others may wait for a selector: what one of a program's own does, nobody knows."""
-    return type(selector) in _QUICK
-
-
 def count_tokens(message: Message) -> int:
     """Return the tokens of a message's text, as it was counted or else counted now."""
     return counter_for().count(message.text) if message.token_count is None else message.token_count
@@ -268,8 +259,6 @@ class StoredMessages(Sequence[Message]):
             return row
         known = self._read.get(place)
         if known is None:
-            if self._counter is not None and row.token_encoding != self._counter.name:
-                leave_to_thread(self._connection)  # it is counted again
             if row.attachments:
                 [known] = read_messages(self._connection, self._context_id, [row], self._counter)
             else:

@@ -270,7 +270,7 @@ class KnowledgeIndexer:
         if self._embedder is None:
             return False
         model = self._embedder.model_key
-        return bool(await self._storage.read(lambda c: list_without_vector(c, model, 1), is_short=True))
+        return bool(await self._storage.read(lambda c: list_without_vector(c, model, 1)))
 
     async def embed(self) -> int:
         """Give every passage without a vector one; return how many got theirs.

@@ -123,7 +123,7 @@ class StoredDocuments(KnowledgeBase):
             has_private = any(not source.readers for source in sources)
             return sources, has_private and self._is_of_owner_alone(connection, context)
 
-        sources, is_of_owner = await context.storage.read(query, is_short=True)
+        sources, is_of_owner = await context.storage.read(query)
         stored.is_empty, stored.looked_at = not sources, time.monotonic()
         grouped: dict[_Readers, list[KnowledgeSource]] = {}
         for source in sources:

@@ -69,7 +69,7 @@ class Access:
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
         """Return whether the sender of a message may use the service there, and what to tell them if not."""
-        return await storage.read(lambda connection: self.rule(connection, message, context_keys, now), is_short=True)
+        return await storage.read(lambda connection: self.rule(connection, message, context_keys, now))
 
     async def lets_in(
         self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
@@ -91,7 +91,7 @@ class Access:
                 return self.mode is AccessMode.OPEN and of_chat is not AccessRole.BLOCKED
             return role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None)
 
-        return await storage.read(query, is_short=True)
+        return await storage.read(query)
 
     def is_owner(self, connection: Connection, person: Author | None) -> bool:
         """Return whether a person is an owner of the service."""

@@ -40,7 +40,7 @@ from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_replicas import AdvisoryClaims, Hear, Listener
 from botservice.storage.postgres_sessions import check_sessions
-from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
+from botservice.storage.readers import Readers
 from botservice.storage.sqlite_files import make_private
 from botservice.storage.sqlite_scrubbing import PATIENCE_SECONDS, Scrubber, vacuum_file
 from botservice.storage.url import DatabaseUrl
@@ -61,8 +61,7 @@ class Storage:
     """The database with everything that is stored.
 
     Open it with `async with Storage.open("sqlite:///bot.db") as storage`. Reads and writes are functions of an
-    SQLAlchemy connection: reads run in parallel threads, writes one after the other in one thread. Short reads of
-    SQLite run directly.
+    SQLAlchemy connection: reads run in parallel threads, writes one after the other in one thread.
 
     Attributes:
         claims: The claims on contexts.
@@ -89,7 +88,6 @@ class Storage:
         self._limits = limits
         self._readers: Readers | None = None
         self._long_readers: Readers
-        self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
         self._writes_tried_at: float | None = None
         self._refused: Future[UnsuitableDatabase] = Future()
@@ -197,12 +195,10 @@ class Storage:
         """Whether it can be read and written."""
         return self._readers is not None
 
-    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False, is_long: bool = False) -> T:
+    async def read(self, query: Callable[[Connection], T], *, is_long: bool = False) -> T:
         """Run a query in a thread on one consistent view of the database, and return its result.
 
         Args:
-            is_short: Whether it reads a few rows by their keys, does little with them, and takes no lock. On SQLite the
-                event loop itself runs it; where it turns out long, a thread runs it once more.
             is_long: Whether it may take seconds, as what grows with a chat or with the database does: it waits for its
                 like, and no turn waits for it.
 
@@ -216,9 +212,6 @@ class Storage:
         try:
             if is_long:
                 return await self._long_readers.read(query)
-            if is_short and self._in_place is not None:
-                with contextlib.suppress(NotInPlace):
-                    return self._in_place.read(query)
             return await readers.read(query)
         except UnsuitableDatabase as error:
             self._refuse(error)
@@ -311,7 +304,7 @@ class Storage:
         Raises:
             StorageUnavailable: it cannot be read or written.
         """
-        await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one(), is_short=True)
+        await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
         await self.write(check_writable)
 
     async def check_writes(self, *, is_doubted: bool = False) -> None:
@@ -449,9 +442,6 @@ class Storage:
         short = open_readers(READ_CONNECTIONS)
         for readers in (long, short):
             undo.callback(readers.close)
-        if self.is_sqlite:
-            self._in_place = ReaderInPlace(self._read_engine)
-            undo.callback(self._in_place.close)
         self._long_readers = long
         return short
 

@@ -1,19 +1,12 @@
-"""The readers of a process: threads with a connection each, and one consistent view of the database for each read.
-
-On SQLite, short reads are done where they are asked for: it answers in less time than handing a question to a thread
-takes.
-"""
+"""The readers of a process: threads with a connection each, and one consistent view of the database for each read."""
 
 import asyncio
 import contextlib
-import math
-import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -26,10 +19,6 @@ Query = Callable[[Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 
 _LOOK_SECONDS = 1.0  # how often a thread without work looks whether its connection is to be closed
-_LONGEST_IN_PLACE_SECONDS = 0.01
-_LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
-_IN_PLACE = "botservice_in_place"  # of a connection
-_STEPS_UNWATCHED = 1_000  # of SQLite's own machine: some tens of microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,74 +111,6 @@ class Readers:
                 _resolve(read, reader.attempt(read.query))
             del read  # what it refers to is not kept until the next one comes
         reader.close()
-
-
-class NotInPlace(Exception):
-    """A read is not done where it was asked for: a thread does it."""
-
-
-READ_ERRORS = (SQLAlchemyError, NotInPlace)
-"""What a failed read raises inside a query. The caller sees other errors: `Storage.read` names them."""
-
-
-def leave_to_thread(connection: Connection) -> None:
-    """Return if a reader's thread calls this: long work besides SQL is not done on the event loop.
-
-    Raises:
-        NotInPlace: an event loop reads.
-    """
-    if connection.info.get(_IN_PLACE):
-        raise NotInPlace
-
-
-class ReaderInPlace:
-    """Reads an SQLite file in the thread that asks, which runs an event loop that others wait for.
-
-    With a write-ahead log, who reads waits for no writer. What takes long after all is ended by SQLite itself.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        """Connect. Blocks."""
-        self._connection = engine.connect()
-        self._connection.detach()  # it never goes back among those that may wait
-        self._connection.info[_IN_PLACE] = True
-        self._is_free = threading.Lock()  # several event loops may have one storage
-        self._ends_at = math.inf
-        self._driver = cast("sqlite3.Connection", self._connection.connection.dbapi_connection)
-        self._driver.execute("PRAGMA busy_timeout=0")
-        self._driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_IN_PLACE_BYTES)
-        self._driver.set_progress_handler(self._is_over, _STEPS_UNWATCHED)
-        # For SQLAlchemy one transaction lasts for good: it takes longer to begin and end one than SQLite to answer.
-        self._connection.begin()
-        self._driver.rollback()
-
-    def read(self, query: Callable[[Connection], T]) -> T:
-        """Return what query returns.
-
-        Raises:
-            NotInPlace: it takes long, says so, or the database does not answer at once.
-        """
-        if not self._is_free.acquire(blocking=False):
-            raise NotInPlace
-        try:
-            self._ends_at = time.monotonic() + _LONGEST_IN_PLACE_SECONDS
-            try:
-                self._driver.execute("BEGIN")
-                return query(self._connection)
-            finally:
-                self._driver.rollback()
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise NotInPlace from error
-        finally:
-            self._is_free.release()
-
-    def close(self) -> None:
-        """Disconnect, when the read that is being done has ended."""
-        with self._is_free:
-            self._connection.close()
-
-    def _is_over(self) -> bool:
-        return time.monotonic() > self._ends_at
 
 
 class _ReaderThread:

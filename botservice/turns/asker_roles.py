@@ -20,7 +20,7 @@ async def find_roles(access: Access, context: AgentContext, turn_id: int) -> lis
     def read(connection: Connection) -> list[frozenset[str]]:
         return [access.tool_roles(connection, each) for each in _each_once(_find_askers(connection, context, turn_id))]
 
-    return await context.storage.read(read, is_short=True)
+    return await context.storage.read(read)
 
 
 def _find_askers(connection: Connection, context: AgentContext, turn_id: int) -> list[Author | None]:

@@ -119,7 +119,7 @@ class ContextWork:
         """
         find = partial(self.next.find, context_id=claim.context_id, gives_way=gives_way)
         while True:
-            work = await self._storage.read(find, is_short=True)
+            work = await self._storage.read(find)
             if work is not None and not isinstance(work, NotDueYet):
                 return work
             if await self._controls.turn_away_changes(claim):

@@ -163,7 +163,7 @@ class ControlEffects:
 
     async def turn_away_changes(self, claim: Claim) -> bool:
         """Drop the edits of people who have no access, while they wait for their message; return whether any do."""
-        if await self._storage.read(self._access.is_idle, is_short=True):
+        if await self._storage.read(self._access.is_idle):
             return False
         controls, keys = await self.find(claim.context_id)
         refused: list[int] = []
@@ -186,7 +186,7 @@ class ControlEffects:
         What cannot be read has no effect.
         """
         reader = self._transports.get(transport)
-        if reader is None or await self._storage.read(self._access.is_idle, is_short=True):
+        if reader is None or await self._storage.read(self._access.is_idle):
             return True
         try:
             message = await reader.peek(event) if event.raw else None

@@ -92,7 +92,7 @@ class ListeningGate:
 
     async def is_listening(self, storage: Storage, chat: str) -> bool:
         """Return whether it decides in a group."""
-        return await storage.read(lambda connection: self.listens_in(connection, chat), is_short=True)
+        return await storage.read(lambda connection: self.listens_in(connection, chat))
 
     async def decide(
         self, inbound: Sequence[TurnMessage], turn: Turn, context: AgentContext, claim: Claim, options: RunOptions
@@ -105,7 +105,7 @@ class ListeningGate:
         def look(connection: Connection) -> tuple[bool, GateDecision | None]:
             return self.listens_in(connection, chat), read_decision(connection, turn.id)
 
-        listens, decision = await context.storage.read(look, is_short=True)
+        listens, decision = await context.storage.read(look)
         if decision is not None or not listens or not turn.is_alone:  # who spoke last is decided about
             return decision is GateDecision.YES
         until = max(event.received_at for event in turn.events) + self.quiet

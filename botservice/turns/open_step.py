@@ -276,9 +276,7 @@ class OpenStep:
     async def _stopped_outcomes(self, step: ActionStep, ended: Mapping[int, ToolOutcome]) -> list[ToolOutcome]:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
-        if not await self._context.storage.read(
-            lambda connection: call_queries.has_started(connection, row_id), is_short=True
-        ):
+        if not await self._context.storage.read(lambda connection: call_queries.has_started(connection, row_id)):
             return [ToolOutcome(WITHDRAWN, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, ended)
 

@@ -62,7 +62,7 @@ async def load_running_turn(context: AgentContext, *, with_steps: bool = True) -
         snapshot = read_snapshot(connection, context.id, with_steps=False, with_last_message=False)
         return (find_running_turn(connection, context.id) if snapshot.has_running_turn else None), snapshot
 
-    turn, snapshot = await open_storage(context).read(read, is_short=True)
+    turn, snapshot = await open_storage(context).read(read)
     if turn is None and snapshot is not None:
         context.show(snapshot)
     else:

@@ -14,7 +14,6 @@ from botservice.history.message_rendering import Room
 from botservice.history.queries import begin_afresh, find_people
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
-from botservice.llm.tokens import counter_for
 from botservice.storage.tables.conversations import contexts, messages
 
 pytestmark = pytest.mark.any_database
@@ -287,17 +286,3 @@ async def test_what_others_do_to_a_chat_during_a_turn_is_seen_by_the_next_prompt
         await talk(other.chat_history, "Bob: Max is what my dog is called")
     texts = {"delete": [], "edit": ["Max"], "say": ["Max", "Rex"]}[change]
     assert [each for each in ("Max", "Rex") if each in str(await found(history, k=5))] == texts
-
-
-async def test_messages_that_have_to_be_counted_anew_are_not_read_where_others_wait(sqlite_storage):
-    context = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": "1"})
-    await talk(context.chat_history, "Ann: hello", "Ann: how are you?")
-    reading = []
-    for encoding in ("of another model", counter_for().name):
-        await sqlite_storage.write(lambda c, name=encoding: c.execute(update(messages).values(token_encoding=name)))
-        changed = update(contexts).values(deletion_version=contexts.c.deletion_version + 1)
-        await sqlite_storage.write(lambda c, changed=changed: c.execute(changed))
-        await context.chat_history.recall(
-            MessageWindowMessageSelector(5), search_k=0, also_read=lambda _: reading.append(threading.current_thread())
-        )
-    assert [each is threading.current_thread() for each in reading] == [True, False, True]

@@ -97,7 +97,7 @@ async def test_of_many_short_reads_at_once_a_bad_one_fails_alone(storage):
 
     await storage.write(lambda connection: connection.execute(PLAIN_INSERT, [row("here")]))
     queries = [fail if number % 5 == 0 else find for number in range(60)]
-    results = await asyncio.gather(*(storage.read(query, is_short=True) for query in queries), return_exceptions=True)
+    results = await asyncio.gather(*(storage.read(query) for query in queries), return_exceptions=True)
     for query, result in zip(queries, results, strict=True):
         assert result == ["here"] if query is find else isinstance(result, Exception)
 
@@ -133,9 +133,9 @@ async def test_an_unusual_error_of_a_read_ends_no_reader(storage):
         return connection.execute(NAMES, {"names": ["here"]}).all()
 
     queries = [panic if number % 3 == 0 else find for number in range(12)]
-    results = await asyncio.gather(*(storage.read(query, is_short=True) for query in queries), return_exceptions=True)
+    results = await asyncio.gather(*(storage.read(query) for query in queries), return_exceptions=True)
     assert [isinstance(result, PanicError) for result in results] == [query is panic for query in queries]
-    assert await asyncio.gather(*(storage.read(find, is_short=True) for _ in range(12))) == [[]] * 12
+    assert await asyncio.gather(*(storage.read(find) for _ in range(12))) == [[]] * 12
 
 
 async def test_a_connection_that_ends_in_the_middle_says_nothing_to_the_log(postgres_url, caplog):

@@ -135,7 +135,7 @@ async def test_a_read_that_has_answered_leaves_no_transaction_open_and_is_read_a
     async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
         await storage.write(add("a"))
         for _ in range(2):
-            assert await asyncio.gather(*(storage.read(count, is_short=True) for _ in range(4))) == [1] * 4
+            assert await asyncio.gather(*(storage.read(count) for _ in range(4))) == [1] * 4
             assert await until(has_none_open)
             cut(operator)
 

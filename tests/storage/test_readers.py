@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from sqlalchemy import Integer, bindparam, func, select, text
+from sqlalchemy import Integer, bindparam, func, select
 from sqlalchemy.exc import DataError
 from storage.writing import add, names
 
@@ -141,85 +141,6 @@ async def test_the_log_of_sqlite_stays_short_while_one_long_read_follows_another
     assert path.with_name(f"{path.name}-wal").stat().st_size < 24 * 2**20
 
 
-def noting_threads(query):
-    """Return query, and the threads that have run it."""
-    threads = []
-
-    def noted(connection):
-        threads.append(threading.current_thread())
-        return query(connection)
-
-    return noted, threads
-
-
-async def test_a_short_read_of_sqlite_is_done_where_it_is_asked_for(sqlite_storage):
-    await sqlite_storage.write(add("first"))
-    short, threads = noting_threads(count)
-    assert await sqlite_storage.read(short, is_short=True) == 1
-    assert threads == [threading.current_thread()]
-
-
-async def test_a_short_read_of_sqlite_waits_for_no_writer_and_sees_nothing_of_it(sqlite_storage):
-    has_written, may_commit = threading.Event(), threading.Event()
-
-    def hold(connection):
-        add("second")(connection)
-        has_written.set()
-        assert may_commit.wait(PATIENCE_SECONDS)
-
-    writing = asyncio.create_task(sqlite_storage.write(hold))
-    assert await asyncio.to_thread(has_written.wait, PATIENCE_SECONDS)
-    short, threads = noting_threads(count)
-    assert await sqlite_storage.read(short, is_short=True) == 0
-    may_commit.set()
-    await writing
-    assert await sqlite_storage.read(short, is_short=True) == 1
-    assert threads == [threading.current_thread()] * 2
-
-
-MANY_STEPS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT count(*) FROM n"
-MANY_BYTES = "SELECT key_hash FROM contexts"
-
-
-@pytest.mark.parametrize("sql", [MANY_STEPS, MANY_BYTES])
-async def test_a_short_read_that_is_none_is_given_to_a_thread(sqlite_storage, sql):
-    await sqlite_storage.write(add("x" * 1_000_000))
-    query, threads = noting_threads(lambda connection: connection.execute(text(sql)).scalar_one())
-    assert await sqlite_storage.read(query, is_short=True) in (1_000_000, "x" * 1_000_000)
-    assert threads[0] is threading.current_thread()
-    assert len(threads) == 2
-    assert threads[1] is not threading.current_thread()
-    assert await sqlite_storage.read(count, is_short=True) == 1  # and nothing is left of it
-
-
-async def test_a_short_read_of_sqlite_tells_its_own_error(sqlite_storage):
-    def fail(connection):
-        count(connection)
-        raise LookupError("no")
-
-    query, threads = noting_threads(fail)
-    for _ in range(2):
-        with pytest.raises(LookupError):
-            await sqlite_storage.read(query, is_short=True)
-    assert threads == [threading.current_thread()] * 2
-
-
-async def test_two_event_loops_have_short_reads_at_the_same_moment(sqlite_storage):
-    together = threading.Barrier(2, timeout=PATIENCE_SECONDS)
-
-    def meet(connection):
-        together.wait()
-        return count(connection)
-
-    def read_elsewhere():
-        return asyncio.run(sqlite_storage.read(meet, is_short=True))
-
-    elsewhere = asyncio.create_task(asyncio.to_thread(read_elsewhere))
-    await asyncio.sleep(0)
-    assert await sqlite_storage.read(meet, is_short=True) == 0
-    assert await elsewhere == 0
-
-
 async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(sqlite_storage, monkeypatch):
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
@@ -227,11 +148,11 @@ async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(sql
     with monkeypatch.context() as full:
         full.setattr(threading.Thread, "start", refuse)
         with pytest.raises(StorageUnavailable, match="can't start new thread"):
-            await sqlite_storage.read(count)
-    assert await sqlite_storage.read(count) == 0
+            await sqlite_storage.read(count, is_long=True)
+    assert await sqlite_storage.read(count, is_long=True) == 0
 
 
-@pytest.mark.parametrize("how", [{"is_short": True}, {}, {"is_long": True}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"is_long": True}], ids=str)
 async def test_a_read_that_fails_keeps_no_old_view_for_the_next_ones(storage, how):
     for number in range(3):
         await storage.write(add(str(number)))
@@ -248,7 +169,7 @@ async def test_a_read_that_fails_keeps_no_old_view_for_the_next_ones(storage, ho
     )
 
 
-@pytest.mark.parametrize("how", [{"is_short": True}, {}, {"is_long": True}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"is_long": True}], ids=str)
 async def test_a_read_that_returns_before_its_rows_are_read_keeps_no_old_view_for_the_next_ones(storage, how):
     for number in range(3):
         await storage.write(add(str(number)))

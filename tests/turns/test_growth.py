@@ -1,6 +1,8 @@
 """An answer takes as little in a chat that has had many as in a new one."""
 
+import asyncio
 import sqlite3
+import threading
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -57,7 +59,10 @@ async def test_sqlite_plans_no_query_of_a_prompt_anew(sqlite_storage: Storage) -
         driver: Any = connection.connection.dbapi_connection
         driver.set_authorizer(allow)  # SQLite asks it whenever it plans
 
-    await sqlite_storage.read(note, is_short=True)
+    is_held, is_over = threading.Event(), threading.Event()
+    held = asyncio.create_task(sqlite_storage.read(lambda _: (is_held.set(), is_over.wait(60))))
+    assert await asyncio.to_thread(is_held.wait, 60)  # the other reader reads everything
+    await sqlite_storage.read(note)
     await sqlite_storage.write(note)
     service, _ = make_service(sqlite_storage, lambda _: "hello")
     context = await AgentContext.get_or_create(sqlite_storage, {"id": "1"})
@@ -66,4 +71,6 @@ async def test_sqlite_plans_no_query_of_a_prompt_anew(sqlite_storage: Storage) -
     assert sqlite3.SQLITE_READ in planned
     planned.clear()
     await service.prompt(context, "hello")
+    is_over.set()
+    await held
     assert planned == {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_PRAGMA}  # how a transaction begins, and no query

@@ -115,7 +115,7 @@ class HooksEndpoint:
         context_id = await self._find_context(hook, now)
         key = f"hook:{hook.name}:{name}"
         stored_key = event_key(context_id, key) if hook.do is HookAction.SAY else key
-        known = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
+        known = await storage.read(lambda connection: find_event(connection, stored_key))
         if known is not None and known[1] >= now - _REMEMBERED:
             return known[0]
         await check_let_in(storage, access, context_id)
@@ -129,7 +129,7 @@ class HooksEndpoint:
             await self._service.send_to(context_id, text, key=key)
         else:
             await self._ask(hook, payload, context_id, key)
-        stored = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
+        stored = await storage.read(lambda connection: find_event(connection, stored_key))
         return None if stored is None else stored[0]
 
     async def _count(self, hook: Hook, now: datetime) -> None:
@@ -156,7 +156,7 @@ class HooksEndpoint:
         """Return the context of a hook's chat, which is made at the first event where its platform allows that."""
         storage, keys = self._storage, ContextKeys.of(hook.to.keys)
         if hook.to.number is None:
-            found = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
+            found = await storage.read(lambda connection: find_context(connection, keys))
             if found is not None:
                 return found
         return await storage.write(lambda connection: find_chat(connection, hook.to, hook.to_name, now))

@@ -39,7 +39,7 @@ class SlackRefusals(refusals.Refusals[str, Feature, SlackFailure]):
 
     async def _read(self, storage: Storage, where: str) -> set[Feature]:
         since = storage.now() - HOLDS_FOR
-        found = await storage.read(lambda connection: list_refused(connection, where, since), is_short=True)
+        found = await storage.read(lambda connection: list_refused(connection, where, since))
         return {each for each in Feature if each in found}
 
     async def _write(self, storage: Storage, where: str, what: Feature) -> None:

@@ -114,7 +114,7 @@ class SlackSender:
         storage, turn_id = self._slack.storage, delivery.turn_id
         if storage is None or delivery.is_replacing or "asked_at" not in delivery.payload:
             return False
-        asked = await storage.read(lambda connection: list_questions(connection, turn_id), is_short=True)
+        asked = await storage.read(lambda connection: list_questions(connection, turn_id))
         return bool(asked) and all(is_deleted for _, is_deleted in asked)
 
     async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:

@@ -121,7 +121,7 @@ async def _give_title(slack: SlackContext, context_keys: Mapping[str, str], thre
     try:
         if storage is None or not {Feature.SESSIONS, Feature.TITLES}.isdisjoint(await slack.refusals.of(team)):
             return
-        if await storage.read(lambda connection: has_title(connection, keys, thread_ts), is_short=True):
+        if await storage.read(lambda connection: has_title(connection, keys, thread_ts)):
             return
         asked = await storage.read(lambda connection: list_questions(connection, turn_id))
         title = next((title_from(each.text) for each, is_deleted in asked if each is not None and not is_deleted), "")

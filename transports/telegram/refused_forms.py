@@ -67,7 +67,7 @@ class Forms(Refusals[Mapping[str, str], str, str]):
         return await super().takes(where, what)
 
     async def _read(self, storage: Storage, where: Mapping[str, str]) -> set[str]:
-        return await storage.read(lambda connection: refused_in(connection, where), is_short=True)
+        return await storage.read(lambda connection: refused_in(connection, where))
 
     async def _write(self, storage: Storage, where: Mapping[str, str], what: str) -> None:
         now = storage.now()

@@ -194,7 +194,7 @@ class ChatEndpoints:
         """Return the conversation that an address names, which is there, or is begun with its first message."""
         chat, storage = chat_of(session, name), self._backend.opened
         if name != FIRST and not is_new and storage is not None:
-            context_id = await storage.read(lambda connection: find_chat(connection, chat), is_short=True)
+            context_id = await storage.read(lambda connection: find_chat(connection, chat))
             if context_id is None:
                 raise HTTPException(404, _UNKNOWN)
         return name

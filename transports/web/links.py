@@ -35,7 +35,7 @@ class Browsers:
         if not self._access.has_links or not cookie.startswith(_MARK) or storage is None:
             return None
         now = storage.now()
-        found = await storage.read(lambda connection: find_browser(connection, cookie, now), is_short=True)
+        found = await storage.read(lambda connection: find_browser(connection, cookie, now))
         return found if found is not None and await self._lets_in(found.asker) else None
 
     async def asker_of(self, secret: str) -> Identity | None:

@@ -101,7 +101,7 @@ class EndedLogins:
         if self._backend.opened is None:
             return False
         digest = _digest(cookie)
-        return await self._backend.opened.read(lambda connection: is_login_ended(connection, digest), is_short=True)
+        return await self._backend.opened.read(lambda connection: is_login_ended(connection, digest))
 
 
 def _digest(cookie: str) -> str:
