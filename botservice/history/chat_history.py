@@ -10,8 +10,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.edit_queries import delete_rows
@@ -31,7 +29,7 @@ from botservice.history.search_values import Question, SearchHit, TimeRange, mer
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.blobs import sweep_files
-from botservice.storage.database import Connection, Storage
+from botservice.storage.database import Connection, SQLAlchemyError, Storage
 from botservice.storage.statements import LARGEST_ID
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from botservice.core.messages import Author, Message
 from botservice.history.context_index import ContextIndex
 from botservice.history.queries import find_state, list_at, read_by_id
@@ -22,7 +20,7 @@ from botservice.history.window import CONVERSATION
 from botservice.llm.tokens import TokenCounter
 from botservice.search.documents import is_question
 from botservice.search.scoring import Ranking
-from botservice.storage.database import Connection, Row, Storage
+from botservice.storage.database import Connection, Row, SQLAlchemyError, Storage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

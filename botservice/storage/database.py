@@ -18,7 +18,7 @@ from sqlalchemy import Connection as Connection  # noqa: PLC0414 - packages take
 from sqlalchemy import Engine, text
 from sqlalchemy import Row as Row  # noqa: PLC0414
 from sqlalchemy.exc import IntegrityError as IntegrityError  # noqa: PLC0414
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError as SQLAlchemyError  # noqa: PLC0414
 
 from botservice.core.background_task import background_task
 from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
