@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.message import Message as Headers
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import httpx2
@@ -50,6 +51,13 @@ def is_of_this_machine(address: str, port: int) -> bool:
             return str(asking.getsockname()[0]) == address
     except OSError:  # it is another machine's, there is no way to it, or no IPv6
         return False
+
+
+def alternate(numbers: Sequence[str]) -> Sequence[str]:
+    """Return addresses of IPv6 and IPv4 in turn, the family of the first one first: one family may lead nowhere."""
+    families = {True: count(), False: count()}
+    places = {number: next(families[":" in number]) for number in numbers}
+    return sorted(numbers, key=places.__getitem__)
 
 
 _PIECE: Final = 65_536
@@ -235,7 +243,7 @@ class PageFetcher:
             raise httpx2.ConnectError(type(error).__name__) from error
         if not all(is_public(each) and not is_of_this_machine(each, address.port) for each in numbers):
             raise PageRefused("this address leads to no machine of the public internet")
-        return numbers[:_MOST_TRIED]
+        return alternate(numbers)[:_MOST_TRIED]
 
     async def _ask_at(self, number: str, address: PageAddress) -> FetchedPage | PageAddress:
         wait = self._limits.wait_seconds

@@ -231,6 +231,17 @@ async def test_the_next_address_of_a_name_is_asked_where_one_takes_no_connection
         await fetcher.fetch(HERE)
 
 
+async def test_a_name_with_many_addresses_of_version_6_is_asked_at_version_4_too(
+    web: PagesWeb, fetcher: PageFetcher
+) -> None:
+    unreachable = ["2606:4700::1111", "2606:4700::1112", "2606:4700::1113"]
+    web.names["site.example"] = [*unreachable, PUBLIC]
+    web.pages["site.example/"] = page("here", "text/plain")
+    web.down.update(unreachable)
+    assert (await fetcher.fetch(HERE)).data == b"here"
+    assert web.connected == [unreachable[0], PUBLIC]
+
+
 async def test_a_machine_without_version_6_asks_at_the_addresses_of_version_4(
     web: PagesWeb, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
