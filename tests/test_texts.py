@@ -184,7 +184,8 @@ def sources() -> dict[Path, str]:
 
 
 def test_every_text_is_asked_for() -> None:
-    asked = {key for source in sources().values() for key in KEY.findall(source)}
+    templates = [path.read_text(encoding="utf-8") for path in ROOT.glob("transports/**/*.html")]
+    asked = {key for source in (*sources().values(), *templates) for key in KEY.findall(source)}
     asked |= {f"{command.name}.menu" for command in (*standard_commands(), web_command(None))}
     assert set(ENGLISH) - asked == set()
 
