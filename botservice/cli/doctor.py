@@ -14,6 +14,7 @@ from typing import Final
 
 import httpx2
 
+from botservice.agent.functions_based_agent import FunctionsBasedAgent
 from botservice.agent.tool import WEB_SEARCH
 from botservice.agent.tool_catalogue import current_time
 from botservice.background.model_watch import notices_of
@@ -124,7 +125,7 @@ def _load_plugins() -> tuple[Sequence[TransportPlugin], list[Finding]]:
 def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitable[Finding | None]]]:
     """Return what is checked of a bot of one's own in another way."""
     return {
-        "model": lambda _: check_model(service, [*service.agent.tools.values()]),
+        "model": lambda _: check_model(service.agent),
         "tools": lambda _: _check_own_toolsets(service),
         "access": lambda settings: _check_access(settings, has_own_transports=bool(service.transports)),
     }
@@ -178,7 +179,7 @@ def _check_new_file(path: Path) -> Finding:
 
 
 async def _check_model(settings: Settings) -> Finding:
-    return await check_model(build_service(settings, has_toolsets=False), [current_time])
+    return await check_model(FunctionsBasedAgent(tools=[current_time], llm=configured_llm(settings)))
 
 
 async def _check_models(settings: Settings) -> Finding:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator, SchemaError
 
+from botservice.agent.agent import Agent
 from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import current_time
 from botservice.agent.toolbox import Toolset
@@ -71,18 +72,16 @@ _CALL_ID: Final = "call_of_the_test"
 _LONGEST: Final = 40
 
 
-async def check_model(service: AgentService, tools: Sequence[Tool]) -> Finding:
-    """Ask the models of a service as its agent does, and say what their server refuses.
+async def check_model(agent: Agent) -> Finding:
+    """Ask the models of an agent as it does, and say what their server refuses.
 
     Each request is short; there are at most four for each model.
-
-    Args:
-        tools: Those of the agent that go along.
     """
-    llm = service.agent.llm
+    llm = agent.llm
     if llm is None or isinstance(llm, DemoChatLLM):
         text = "a demo script answers: OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
-        return Finding("model", text if llm else f"{type(service.agent).__name__} names none", is_off=True)
+        return Finding("model", text if llm else f"{type(agent).__name__} names none", is_off=True)
+    tools = [*agent.tools.values()] or ([current_time] if agent.toolsets else [])
     try:
         found = await asyncio.gather(*(_check_model(each, tools) for each in llm.llms))
     finally:
@@ -108,12 +107,12 @@ class _Check:
         try:
             response = await self._ask([_SYSTEM, _READY], self._tools)
         except LLMError as error:
-            if error.kind.is_of_request and await self._answers([_SYSTEM, _READY]):
+            if self._tools and error.kind.is_of_request and await self._answers([_SYSTEM, _READY]):
                 return self._wrong(f"takes no tools, which the agent needs ({error}); or choose another model")
             raise
         if "tools" in self._llm.refused:
             return self._wrong("takes no tools, which the agent needs; choose another model")
-        if problem := await self._try_tool():
+        if self._tools and (problem := await self._try_tool()):
             return self._wrong(problem)
         said = response.text.strip()[:_LONGEST]
         answers = f"answers: {said!r}" if said else "answers, and calls tools"

@@ -188,6 +188,12 @@ async def test_a_model_is_asked_with_a_tool_as_the_agent_asks_it() -> None:
     assert (finding.mark, finding.text) == ("✓", "llama answers, and calls tools")
 
 
+async def test_a_model_is_asked_whatever_else_is_wrong() -> None:
+    with OpenAIApi.running(lambda _: "ready") as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama", skills="nowhere")
+    assert (finding.mark, finding.text) == ("✓", "llama answers: 'ready'")
+
+
 async def test_a_model_that_takes_no_tools_is_wrong_although_it_answers() -> None:
     def reply(body: dict[str, Any]) -> Any:
         return Failure(400, "gemma does not support tools") if body.get("tools") else "ready"

@@ -93,6 +93,17 @@ def test_a_bot_s_model_is_asked_with_the_bot_s_tools(
         assert lines(run("doctor", "--app", "bot_of_a_test:service")[1])["model"].startswith("✗ llama: ")
 
 
+def test_a_bot_without_tools_needs_no_model_that_takes_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = "AgentService(FunctionsBasedAgent(llm=default_llm()))"
+    Path("bot_of_a_test.py").write_text(
+        f"from botservice import AgentService, FunctionsBasedAgent, default_llm\nservice = {service}\n"
+    )
+    with OpenAIApi.running(lambda body: Failure(400, "no tools here") if body.get("tools") else "ready") as api:
+        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        monkeypatch.setenv("OPENAI_MODEL", "gemma")
+        assert lines(run("doctor", "--app", "bot_of_a_test:service")[1])["model"] == "✓ gemma answers: 'ready'"
+
+
 def test_a_bot_s_servers_of_tools_are_tried(run: Run, write_bot: Callable[..., str]) -> None:
     servers = {"mcpServers": {"good": script("plain"), "gone": {"command": "no-such-command"}}}
     Path("servers.json").write_text(json.dumps(servers))
