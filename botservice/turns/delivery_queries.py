@@ -373,6 +373,13 @@ def owes_buttons(connection: Connection, context_id: int) -> bool:
     return connection.execute(owed.limit(1)).first() is not None
 
 
+def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
+    """Return whether a message is known to have arrived, with or without buttons."""
+    is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport
+    arrived = select(deliveries.c.id).where(deliveries.c.context_id == context_id, *is_it)
+    return connection.execute(arrived.limit(1)).first() is not None
+
+
 def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:
     """Return the buttons under a message, or None if it is not known to have any."""
     is_it = deliveries.c.external_id == message_id, deliveries.c.transport == transport

@@ -33,7 +33,7 @@ from botservice.storage.tables.services import (
     slack_titles,
 )
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.delivery_queries import find_offered, owes_buttons
+from botservice.turns.delivery_queries import find_offered, has_arrived, owes_buttons
 from transports.slack.inbound_events import SlackMessage, stored
 from transports.slack.workspaces import StoredInstallation
 
@@ -107,7 +107,9 @@ def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str
     is_late = owes_buttons(connection, context_id)  # asked first: what arrives between the two is found by the second
     offered = find_offered(connection, context_id, _PLATFORM, ts)
     if offered is None:
-        return None if is_late else frozenset()
+        # What is old or forgotten has no buttons here any more.
+        is_known = has_arrived(connection, context_id, _PLATFORM, ts)
+        return None if is_late and not is_known else frozenset()
     askers = [stored(each).asker for each in offered.asked]
     return frozenset(each for each in askers if each is not None)
 

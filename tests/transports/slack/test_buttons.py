@@ -8,6 +8,7 @@ from standins.slack_api import BOT_USER, Drop, Hang, LoseAnswer, Refuse, SlackAp
 from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Button, Storage, Tool, ToolCall
+from botservice.background.queries import delete_buttons
 from botservice.storage.tables.conversations import messages
 
 CHANNEL = "C0GENERAL"
@@ -197,6 +198,22 @@ async def test_nobody_presses_before_it_is_known_who_was_asked(api: SlackApi, bo
         api.press(post, offered["Large"])
         await api.until(lambda: "You said: I take size L" in api.said(CHANNEL))
     assert await said(sqlite_storage) == ["let me choose", "I take size L"]
+
+
+async def test_old_buttons_may_be_pressed_while_new_ones_are_on_their_way(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api, script, tools=[OFFER]):
+        post = await asked(api)
+        await sqlite_storage.write(lambda connection: delete_buttons(connection, sqlite_storage.now()))
+        sending = api.order(Hang(), "chat.postMessage")
+        api.person_says("let me choose again", channel=CHANNEL, thread_ts=post.thread_ts)
+        await api.until(lambda: sending.used)
+        api.press(post, buttons(post)["Large"])
+        await api.until(lambda: [each for each in api.events.tries if each.kind == "interactive"])
+        assert [each.status for each in api.events.tries if each.kind == "interactive"] == [200]
+        sending.release()
+        await api.until(lambda: "You said: I take size L" in api.said(CHANNEL))
 
 
 async def test_where_only_the_asker_sees_the_buttons_only_they_see_the_answer(api: SlackApi, bot_on) -> None:
