@@ -91,11 +91,11 @@ class BodyLimit:
                 async with asyncio.timeout_at(until):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, "too slow", headers=_CLOSE) from None
+                raise HTTPException(408, "The body came too slowly.", headers=_CLOSE) from None
             size += len(message.get("body", b""))
             is_complete = not message.get("more_body", False)
             if size > self.max_bytes:
-                raise HTTPException(413, "too large", headers=_CLOSE)
+                raise HTTPException(413, "This is too large.", headers=_CLOSE)
             return message
 
         return take
