@@ -5,7 +5,7 @@ import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -59,9 +59,11 @@ async def tracing(version: str, environ: Mapping[str, str] | None = None) -> Asy
         with sending_to(spans), telling(trace_facts):
             yield
     finally:
-        with suppress(TimeoutError):  # the receiver cannot hold up the end of the process
+        try:
             async with asyncio.timeout(_LAST_SPANS_SECONDS):
                 await run_in_thread(provider.shutdown, name="last spans")
+        except Exception as error:  # noqa: BLE001 - a border: nothing holds up or fails the end of the process
+            logger.warning("tracing.not_ended", extra={"reason": type(error).__name__})
 
 
 def _exporter(name: str, environ: Mapping[str, str]) -> Any:

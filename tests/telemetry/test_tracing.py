@@ -4,6 +4,7 @@ import json
 import logging
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -284,6 +285,32 @@ async def test_answers_come_while_nobody_receives_traces(
     async with tracing("1"):
         answer = await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
     assert answer.text == ANSWER.text
+
+
+EXPORTER = """
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+class Failing(SpanExporter):
+    def export(self, spans):
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self):
+        raise OSError("its file is gone")
+"""
+
+
+async def test_an_exporter_that_fails_at_the_end_fails_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "failing_exporter.py").write_text(EXPORTER)
+    package = tmp_path / "failing_exporter-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: failing-exporter\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nfailing = failing_exporter:Failing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    async with tracing("1", {"OTEL_TRACES_EXPORTER": "failing"}):
+        pass
+    assert "tracing.not_ended" in caplog.messages
 
 
 async def test_a_process_ends_while_whoever_receives_traces_never_answers(
