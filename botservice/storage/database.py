@@ -5,6 +5,7 @@ import contextlib
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
@@ -195,16 +196,19 @@ class Storage:
         """Whether it can be read and written."""
         return self._readers is not None
 
-    async def read(self, query: Callable[[Connection], T], *, is_long: bool = False) -> T:
+    async def read(self, query: Callable[[Connection], T], *, is_long: bool = False, is_short: bool | None = None) -> T:
         """Run a query in a thread on one consistent view of the database, and return its result.
 
         Args:
+            is_short: Deprecated since 1.4.0, without effect.
             is_long: Whether it may take seconds, as what grows with a chat or with the database does: it waits for its
                 like, and no turn waits for it.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
+        if is_short is not None:
+            warnings.warn("Storage.read takes is_short without effect: leave it out", DeprecationWarning, stacklevel=2)
         readers = self._readers
         if readers is None:
             raise StorageUnavailable("the storage is not open")

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from sqlalchemy import Integer, bindparam, func, select
+from sqlalchemy import Integer, bindparam, func, select, text
 from sqlalchemy.exc import DataError
 from storage.writing import add, names
 
@@ -83,6 +83,11 @@ async def test_a_read_that_nobody_waits_for_any_more_is_not_begun(storage):
     await asyncio.gather(*holding)
     assert await names(storage) == []
     assert asked == []
+
+
+async def test_the_word_for_a_short_read_is_taken_until_the_next_major_version(storage):
+    with pytest.warns(DeprecationWarning, match="leave it out"):
+        assert await storage.read(lambda connection: connection.scalar(text("SELECT 1")), is_short=True) == 1
 
 
 async def test_a_storage_that_is_closed_reads_nothing_more(storage):
