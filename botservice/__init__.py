@@ -6,6 +6,6 @@ used, so that commands begin at once.
 
 import lazy_loader
 
-__version__ = "1.3.0"
+__version__ = "1.4.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -91,7 +91,7 @@ def test_what_requirements_name_by_a_path_is_copied_before_it_is_installed(bot):
     before = [rest.split() for name, rest in lines[: [n for n, _ in lines].index("USER")] if name == "COPY"]
     patterns = [each for rest in before if not rest[0].startswith("--") for each in rest[:-1]]
     ignored = (bot / ".dockerignore").read_text().splitlines()
-    for path in ("requirements.txt", "botservice-1.3.0-py3-none-any.whl"):
+    for path in ("requirements.txt", "botservice-1.4.0-py3-none-any.whl"):
         assert any(fnmatch.fnmatch(path, each) for each in patterns), f"{path} is not there when pip runs"
         assert not any(fnmatch.fnmatch(path, each) for each in ignored)
     installs = next(place for place, (name, rest) in enumerate(lines) if name == "RUN" and "pip install" in rest)
