@@ -198,7 +198,7 @@ class FunctionsBasedAgent(Agent):
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
         """Build the chat-completions messages of the next call. Changes nothing that is stored."""
-        if context.turn_id is None and not context.memory.system_prompt.system_prompt:  # before the first run
+        if not context.memory.system_prompt.system_prompt:  # before the first run
             context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
         return await PromptBuilder(self, context.bounds).build(context)
 
