@@ -135,7 +135,8 @@ async def test_a_message_that_was_deleted_before_it_was_sent_is_not_sent(storage
         await bot.messenger.shows("1", "the next")
         with pytest.raises(StorageError, match="'k' in context 1 was deleted since"):
             await service.send(context, "a secret", key="k")
-    errors = await storage.read(lambda connection: connection.execute(select(deliveries.c.error)).scalars().all())
+    query = select(deliveries.c.error).order_by(deliveries.c.id)
+    errors = await storage.read(lambda connection: connection.execute(query).scalars().all())
     assert errors == ["its message was deleted", None]
 
 
