@@ -1,4 +1,4 @@
-"""PDFs that a person made to keep whoever reads them busy, or to fill their memory."""
+"""PDFs that a person made to keep their readers busy, or to fill their memory."""
 
 import zlib
 

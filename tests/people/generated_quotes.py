@@ -224,7 +224,7 @@ async def _look_for(
         if row.role == Role.USER and before[row.id] != row.text:
             findings.wrong.append(f"the own words of row {row.id} are not what they were")
     if not rows:
-        return  # no other person was heard there
+        return  # no other person wrote there
     await group.context.refresh(with_steps=False)
     if group.context.chat_history.last_user_message is not None:
         findings.prompts += 1

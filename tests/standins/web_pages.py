@@ -91,7 +91,7 @@ class _Loopback(httpx2.AsyncHTTPTransport):
         self._web.connected.append(url.host)
         if url.host in self._web.down:
             raise httpx2.ConnectError("All connection attempts failed")
-        assert url.host in (PUBLIC, "2606:4700::1111"), f"somebody connected to {url.host}"
-        assert url.port is None, f"somebody asked for {url}"
+        assert url.host in (PUBLIC, "2606:4700::1111"), f"a connection was made to {url.host}"
+        assert url.port is None, f"a request was made for {url}"
         request.url = url.copy_with(host="127.0.0.1", port=self._web.port)
         return await super().handle_async_request(request)

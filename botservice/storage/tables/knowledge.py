@@ -27,7 +27,7 @@ observed = Table(
 )
 
 # What is noted of a conversation. message_ids: what a note says that it came from. first_position to last_position:
-# all that was read by whoever wrote it, whatever it says: with any of that it goes. span: how many times was read.
+# all that was read by its author, whatever it says: with any of that it goes. span: how many times was read.
 notes = Table(
     "notes",
     metadata,

@@ -88,7 +88,7 @@ def reminding(prompt: list[Any]) -> Any:
 
 
 def seeing_to_reminders(prompt: list[Any]) -> Any:
-    """Set a reminder, or list them, where a person says so, and pay whoever is named last; otherwise say it again."""
+    """Set a reminder, or list them, where a person says so, and pay the person named last; otherwise say it again."""
     said = str(prompt[-1]["content"])
     if prompt[-1]["role"] == "user" and "remind: " in said:
         return ToolCall("setting", "remind_me", {"text": said.partition("remind: ")[2], "in_days": 5})

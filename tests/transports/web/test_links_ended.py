@@ -1,4 +1,4 @@
-"""What ends the login of a person who came by a link: at once, and for whoever kept the cookie."""
+"""What ends the login of a person who came by a link: at once, and for a person who kept the cookie."""
 
 import pytest
 from people.browsing import PAGE, SITE, ask, come, link, status
